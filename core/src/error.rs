@@ -1,0 +1,109 @@
+//! What is said of a request that cannot be read: which field, what was given, what is allowed.
+//! An infeasible plan is not an error; it is an answer.
+
+use core::fmt;
+
+use serde::Serialize;
+
+/// The kind of fault found in a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorCode {
+    /// The text is not JSON at all.
+    Syntax,
+    /// The field holds a value of another type.
+    WrongType,
+    /// No field of that name exists here.
+    UnknownField,
+    /// A field that has no default was left out.
+    MissingField,
+    /// The value lies outside the range of the field.
+    OutOfRange,
+    /// The name is not in the catalogue or vocabulary.
+    UnknownName,
+    /// Two fields contradict each other.
+    Conflict,
+}
+
+/// A fault in a request. Its text names the field, what was given and what is allowed, and is
+/// the same in Rust, Python and the browser.
+///
+
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Error {
+    /// Path of the field, as in `layout.tensor_parallel`.
+    pub field: String,
+    /// The kind of fault.
+    pub code: ErrorCode,
+    /// What was given, shortened.
+    pub given: String,
+    /// What is allowed there.
+    pub allowed: String,
+}
+
+impl Error {
+    pub(crate) fn new(
+        field: impl Into<String>,
+        code: ErrorCode,
+        given: impl fmt::Display,
+        allowed: impl Into<String>,
+    ) -> Self {
+        Self {
+            field: field.into(),
+            code,
+            given: shorten(given.to_string()),
+            allowed: allowed.into(),
+        }
+    }
+
+    /// The same fault seen from one level further out: `nodes` under `cluster` is `cluster.nodes`.
+    #[must_use]
+    pub(crate) fn under(mut self, parent: &str) -> Self {
+        self.field = match (parent.is_empty(), self.field.is_empty()) {
+            (true, _) => self.field,
+            (_, true) => parent.to_owned(),
+            _ => format!("{parent}.{}", self.field),
+        };
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let field = if self.field.is_empty() { "request" } else { &self.field };
+        if self.given.is_empty() {
+            write!(f, "{field}: {}", self.allowed)
+        } else {
+            write!(f, "{field}: got {}; allowed: {}", self.given, self.allowed)
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The crate's result.
+pub type Result<T> = core::result::Result<T, Error>;
+
+/// Long or hostile input is not echoed whole.
+fn shorten(given: String) -> String {
+    const KEEP: usize = 120;
+    if given.chars().count() <= KEEP {
+        return given;
+    }
+    given.chars().take(KEEP).chain("...".chars()).collect()
+}
+
+/// `Ok` when `low <= value <= high`, else an error that names the field and the range.
+pub(crate) fn in_range(field: &str, value: f64, low: f64, high: f64) -> Result<f64> {
+    if value >= low && value <= high {
+        Ok(value)
+    } else {
+        Err(Error::new(
+            field,
+            ErrorCode::OutOfRange,
+            value,
+            format!("a number from {low} to {high}"),
+        ))
+    }
+}

@@ -1,0 +1,13 @@
+//! Plans the training of a model before any GPU is rented: how to split it over the machines,
+//! whether it fits, how long it takes and what it costs.
+//!
+//! The crate is pure: no I/O, no clock, no threads. Every face (Rust, WASM, Python) calls the
+//! same verbs with the same JSON.
+
+mod error;
+mod quantity;
+
+pub use error::{Error, ErrorCode};
+pub use quantity::{
+    Bytes, BytesPerSecond, Flops, FlopsPerSecond, GIB, MIB, Seconds, Usd, UsdPerSecond,
+};
