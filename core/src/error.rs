@@ -29,7 +29,6 @@ pub enum ErrorCode {
 /// the same in Rust, Python and the browser.
 ///
 
-
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Error {
     /// Path of the field, as in `layout.tensor_parallel`.
@@ -49,12 +48,7 @@ impl Error {
         given: impl fmt::Display,
         allowed: impl Into<String>,
     ) -> Self {
-        Self {
-            field: field.into(),
-            code,
-            given: shorten(given.to_string()),
-            allowed: allowed.into(),
-        }
+        Self { field: field.into(), code, given: shorten(given.to_string()), allowed: allowed.into() }
     }
 
     /// The same fault seen from one level further out: `nodes` under `cluster` is `cluster.nodes`.
@@ -99,11 +93,6 @@ pub(crate) fn in_range(field: &str, value: f64, low: f64, high: f64) -> Result<f
     if value >= low && value <= high {
         Ok(value)
     } else {
-        Err(Error::new(
-            field,
-            ErrorCode::OutOfRange,
-            value,
-            format!("a number from {low} to {high}"),
-        ))
+        Err(Error::new(field, ErrorCode::OutOfRange, value, format!("a number from {low} to {high}")))
     }
 }

@@ -6,8 +6,8 @@
 
 mod error;
 mod quantity;
+pub mod workload;
 
 pub use error::{Error, ErrorCode};
-pub use quantity::{
-    Bytes, BytesPerSecond, Flops, FlopsPerSecond, GIB, MIB, Seconds, Usd, UsdPerSecond,
-};
+pub use quantity::{Bytes, BytesPerSecond, Flops, FlopsPerSecond, GIB, MIB, Seconds, Usd, UsdPerSecond};
+pub use workload::{Model, ModelSpec, ModelSummary, ParameterCounts, Recipe, preset_names};

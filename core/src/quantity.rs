@@ -257,11 +257,7 @@ impl fmt::Display for BytesPerSecond {
 
 impl fmt::Display for Usd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.abs() >= 1000.0 {
-            write!(f, "${}", thousands(self.0))
-        } else {
-            write!(f, "${:.2}", self.0)
-        }
+        if self.0.abs() >= 1000.0 { write!(f, "${}", thousands(self.0)) } else { write!(f, "${:.2}", self.0) }
     }
 }
 

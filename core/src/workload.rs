@@ -1,0 +1,20 @@
+//! What is trained: the model as blocks of operations, and the recipe of the training.
+//! Nothing here knows any hardware.
+
+mod block;
+mod config;
+mod families;
+mod model;
+mod presets;
+mod recipe;
+
+pub use block::{
+    Act, Attention, AttentionBias, Block, BlockBuilder, BlockKind, Experts, ExpertsKind, Linear, Norm,
+    NormKind, Op, OpKind, Rotary, RotaryKind, Router, RouterKind, Scan, Slot, Split, Stream, Table,
+};
+pub use model::{Model, ModelSpec, ModelSummary, ParameterCounts};
+pub use presets::preset_names;
+pub use recipe::{
+    AdapterKind, AttentionKernel, BaseQuantization, Compute, Dtype, Framework, Kernels, Lora, LossKernel,
+    Method, Offload, Optimizer, Qat, QatScheme, Recipe, Recompute,
+};

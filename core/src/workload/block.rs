@@ -1,0 +1,630 @@
+//! The one shared representation: a model is a list of blocks, a block a list of operations on
+//! named tensors. Each room to the right reads the same list its own way: parameters here, bytes
+//! kept for backward in `memory`, arithmetic and traffic in `compute`.
+
+/// Names a tensor inside one block. Slot 0 is the block's input, slot 1 the encoder's output
+/// (cross-attention only).
+pub type Slot = u16;
+
+/// The block's input.
+pub const INPUT: Slot = 0;
+/// The encoder's output, as a decoder block sees it.
+pub const MEMORY: Slot = 1;
+
+/// Which tokens flow through a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// The tokens of the sequence that is trained on (decoder tokens of an encoder-decoder).
+    Main,
+    /// The encoder's tokens.
+    Encoder,
+}
+
+/// How tensor parallelism cuts a weight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Split {
+    /// By output features: inputs whole, outputs cut.
+    Column,
+    /// By input features: inputs cut, outputs summed.
+    Row,
+    /// By vocabulary entries.
+    Vocabulary,
+    /// Not cut.
+    Replicated,
+}
+
+/// A matrix multiplication with a weight.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Linear {
+    /// Module name, by which adapters and quantisation address it.
+    pub name: &'static str,
+    /// Input features.
+    pub inputs: u64,
+    /// Output features.
+    pub outputs: u64,
+    /// Whether it adds a bias.
+    pub bias: bool,
+    /// Whether the weight is another module's (a tied head), so counted there.
+    pub tied: bool,
+    /// How tensor parallelism cuts it.
+    pub split: Split,
+}
+
+/// The normalisations in use. They differ in what the eager implementation keeps for backward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NormKind {
+    /// Root mean square in fp32, cast back, then times the weight (Llama).
+    Rms,
+    /// Root mean square, times the weight in fp32, then cast back (OLMo-2).
+    RmsUpcast,
+    /// Root mean square, times one plus the weight in fp32, then cast back (Gemma).
+    RmsOffset,
+    /// Root mean square whose statistics alone are fp32 (T5).
+    RmsT5,
+    /// Mean and variance, one kernel.
+    Layer {
+        /// Whether it adds a bias.
+        bias: bool,
+    },
+    /// Root mean square without a weight.
+    RmsPlain,
+}
+
+/// A normalisation of `groups` vectors of `width` elements a token.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Norm {
+    /// Which one.
+    pub kind: NormKind,
+    /// Elements of one vector (and of the weight).
+    pub width: u64,
+    /// Vectors per token: 1, or the heads of a QK-norm.
+    pub groups: u64,
+    /// Whether the vectors are cut with the heads under tensor parallelism.
+    pub split: Split,
+}
+
+/// How a rotary embedding is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RotaryKind {
+    /// `x cos + rotate_half(x) sin` on the whole head.
+    Half,
+    /// The two halves rotated apart and concatenated (GPT-OSS).
+    Chunked,
+    /// On the first part of the head; the rest is concatenated behind it.
+    Partial,
+    /// On interleaved pairs of part of the head (GPT-J).
+    Interleaved,
+    /// As complex numbers in fp32 (DeepSeek-V2).
+    Complex,
+}
+
+/// A rotary position embedding of one tensor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rotary {
+    /// How it is written.
+    pub kind: RotaryKind,
+    /// Heads.
+    pub heads: u64,
+    /// Elements per head.
+    pub head: u64,
+    /// Elements per head that are rotated.
+    pub rotated: u64,
+}
+
+/// What is added to the scores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttentionBias {
+    /// Nothing but the causal mask.
+    None,
+    /// Linear biases by distance, as an added tensor.
+    Alibi,
+    /// A learned table of relative positions (T5), the same for the whole batch.
+    Relative,
+}
+
+/// Scaled dot-product attention; inputs are q, k, v.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Attention {
+    /// Query heads.
+    pub heads: u64,
+    /// Key and value heads.
+    pub kv_heads: u64,
+    /// Elements per head of q and k.
+    pub qk_head: u64,
+    /// Elements per head of v.
+    pub v_head: u64,
+    /// Whether a token sees only the tokens before it.
+    pub causal: bool,
+    /// Sliding window in tokens.
+    pub window: Option<u64>,
+    /// What is added to the scores.
+    pub bias: AttentionBias,
+    /// Dropout probability on the weights is above zero.
+    pub dropout: bool,
+    /// Scores pass through `cap tanh(x / cap)`.
+    pub softcap: bool,
+    /// A learned sink logit per head joins the softmax.
+    pub sinks: bool,
+    /// Keys and values come from the encoder.
+    pub cross: bool,
+    /// Eager code computes the softmax in fp32 and casts back.
+    pub softmax_fp32: bool,
+    /// The library has no fused kernel for this family, so `sdpa` falls back to eager.
+    pub eager_only: bool,
+    /// The library passes an explicit mask even without padding, so flash cannot run.
+    pub masked: bool,
+}
+
+/// Pointwise activation functions, by how they are implemented.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// One kernel; keeps its input.
+    Silu,
+    /// One kernel (erf or tanh); keeps its input.
+    Gelu,
+    /// The tanh form written out in Python (GPT-2, GPT-J, Phi).
+    GeluNew,
+    /// The fast tanh form written out in Python (GPT-NeoX-20B).
+    GeluFast,
+    /// BLOOM's own autograd function; keeps its input.
+    GeluBloom,
+    /// Keeps its output.
+    Relu,
+    /// Keeps its output.
+    Sigmoid,
+    /// Keeps its output.
+    Tanh,
+    /// Relu, then squared.
+    ReluSquared,
+}
+
+/// How router weights are made from logits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RouterKind {
+    /// fp32 softmax over all experts, top-k, cast to the compute type.
+    SoftmaxTopK,
+    /// As above but renormalised over the chosen.
+    SoftmaxTopKNormalised,
+    /// Softmax over the chosen logits only (GPT-OSS).
+    TopKSoftmax,
+    /// fp32 softmax on an fp32 copy of the hidden state, weights kept in fp32 (Mixtral's weights,
+    /// DeepSeek-V2's copy).
+    SoftmaxFp32Weights,
+    /// fp32 linear on an fp32 copy of the hidden state, softmax, top-k (DeepSeek-V2).
+    SoftmaxFp32Input,
+    /// fp32 linear on an fp32 copy, sigmoid scores with a correction bias (DeepSeek-V3).
+    SigmoidFp32Input,
+}
+
+/// The router of a mixture of experts: its input is the hidden state.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Router {
+    /// How weights are made.
+    pub kind: RouterKind,
+    /// Hidden size.
+    pub inputs: u64,
+    /// Routed experts.
+    pub experts: u64,
+    /// Experts chosen per token.
+    pub top_k: u64,
+    /// Whether its linear has a bias.
+    pub bias: bool,
+}
+
+/// How an expert combines its two halves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExpertsKind {
+    /// `act(gate) * up`.
+    Gated,
+    /// Clamped halves, `(up + 1) * gate * sigmoid(alpha gate)`, with biases (GPT-OSS).
+    GatedClamped,
+    /// One activation, no gate.
+    Plain,
+}
+
+/// The routed experts; inputs are the hidden state and the router's output.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Experts {
+    /// How halves combine.
+    pub kind: ExpertsKind,
+    /// Routed experts.
+    pub experts: u64,
+    /// Experts chosen per token.
+    pub top_k: u64,
+    /// Hidden size.
+    pub hidden: u64,
+    /// Width of one expert.
+    pub width: u64,
+}
+
+/// A learned table or loose parameter: embeddings, positions, class tokens, sinks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Table {
+    /// Parameter name.
+    pub name: &'static str,
+    /// Rows.
+    pub rows: u64,
+    /// Elements per row.
+    pub width: u64,
+    /// How tensor parallelism cuts it.
+    pub split: Split,
+}
+
+/// A selective state-space mixer (Mamba), from the block's normed input to its output.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scan {
+    /// Inner channels.
+    pub inner: u64,
+    /// State elements per channel.
+    pub state: u64,
+    /// Taps of the causal convolution.
+    pub taps: u64,
+    /// Rank of the time-step projection.
+    pub rank: u64,
+    /// Whether the convolution has a bias.
+    pub conv_bias: bool,
+}
+
+/// One operation's kind and size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum OpKind {
+    /// Matrix multiplication with a weight.
+    Linear(Linear),
+    /// Normalisation.
+    Norm(Norm),
+    /// Rotary position embedding.
+    Rotary(Rotary),
+    /// Attention.
+    Attention(Attention),
+    /// Pointwise activation.
+    Activation(Act),
+    /// Elementwise product of two tensors.
+    Product,
+    /// Residual addition.
+    Add,
+    /// Multiplication by a constant.
+    Scale,
+    /// `cap tanh(x / cap)`.
+    Softcap,
+    /// Random zeroing with probability above zero.
+    Dropout,
+    /// A view of part of a tensor: the same storage.
+    View,
+    /// A new tensor made of parts of the inputs.
+    Assemble,
+    /// Expert choice.
+    Router(Router),
+    /// The routed experts.
+    Experts(Experts),
+    /// State-space mixer.
+    Scan(Scan),
+    /// Look-up of each token in a table.
+    Lookup(Table),
+    /// A parameter that no other operation owns.
+    Parameter(Table),
+    /// The rest of a parallel branch begins here: the fused language-model loss over `width`
+    /// classes.
+    Loss,
+}
+
+/// One operation of a block.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Op {
+    /// What it does.
+    pub kind: OpKind,
+    /// Its inputs, unused places holding the output itself.
+    pub inputs: [Slot; 3],
+    /// How many of `inputs` are used.
+    pub arity: u8,
+    /// Its output.
+    pub output: Slot,
+}
+
+/// What a block is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockKind {
+    /// Token (and position) embedding.
+    Embedding,
+    /// One layer of the stack.
+    Layer,
+    /// Final norm and whatever else lies between the stack and the head.
+    FinalNorm,
+    /// The head and the loss.
+    Head,
+}
+
+/// A tensor of a block.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SlotInfo {
+    /// Elements per token.
+    pub width: u64,
+    /// Which tokens.
+    pub stream: Stream,
+}
+
+/// A block: operations in forward order on its own tensors.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Block {
+    /// What it is for.
+    pub kind: BlockKind,
+    /// Which tokens flow through it.
+    pub stream: Stream,
+    /// Operations in forward order.
+    pub ops: Vec<Op>,
+    /// The tensors the operations name.
+    pub slots: Vec<SlotInfo>,
+    /// Elements of buffers (not parameters) it holds.
+    pub buffers: u64,
+}
+
+impl Block {
+    /// Parameters of the block, tied ones not counted.
+    #[must_use]
+    pub fn parameters(&self) -> u64 {
+        self.ops.iter().map(|op| op.kind.parameters()).sum()
+    }
+
+    /// Parameter tensors of the block.
+    #[must_use]
+    pub fn parameter_tensors(&self) -> u64 {
+        self.ops.iter().map(|op| op.kind.parameter_tensors()).sum()
+    }
+
+    /// Parameters of routed experts in the block.
+    #[must_use]
+    pub fn expert_parameters(&self) -> u64 {
+        self.ops
+            .iter()
+            .filter(|op| matches!(op.kind, OpKind::Experts(_)))
+            .map(|op| op.kind.parameters())
+            .sum()
+    }
+
+    /// Parameters that one token passes through: of routed experts only the chosen.
+    #[must_use]
+    pub fn active_parameters(&self) -> u64 {
+        self.ops
+            .iter()
+            .map(|op| match op.kind {
+                OpKind::Experts(e) => op.kind.parameters() / e.experts.max(1) * e.top_k,
+                kind => kind.parameters(),
+            })
+            .sum()
+    }
+}
+
+impl OpKind {
+    /// Parameters the operation owns.
+    #[must_use]
+    pub fn parameters(&self) -> u64 {
+        match *self {
+            Self::Linear(l) if l.tied => u64::from(l.bias) * l.outputs,
+            Self::Linear(l) => l.inputs * l.outputs + u64::from(l.bias) * l.outputs,
+            Self::Norm(n) => match n.kind {
+                NormKind::Layer { bias: true } => 2 * n.width,
+                NormKind::RmsPlain => 0,
+                _ => n.width,
+            },
+            Self::Router(r) => r.experts * r.inputs + u64::from(r.bias) * r.experts,
+            Self::Experts(e) => {
+                let up = match e.kind {
+                    ExpertsKind::Plain => e.width,
+                    ExpertsKind::Gated | ExpertsKind::GatedClamped => 2 * e.width,
+                };
+                let biases = match e.kind {
+                    ExpertsKind::GatedClamped => up + e.hidden,
+                    _ => 0,
+                };
+                e.experts * ((up + e.width) * e.hidden + biases)
+            }
+            Self::Scan(s) => {
+                // Depthwise convolution, B-C-dt projection, dt projection with bias, A and D.
+                s.inner * s.taps
+                    + u64::from(s.conv_bias) * s.inner
+                    + s.inner * (s.rank + 2 * s.state)
+                    + s.rank * s.inner
+                    + s.inner
+                    + s.inner * s.state
+                    + s.inner
+            }
+            Self::Lookup(t) | Self::Parameter(t) => t.rows * t.width,
+            _ => 0,
+        }
+    }
+
+    /// Parameter tensors the operation owns.
+    #[must_use]
+    pub fn parameter_tensors(&self) -> u64 {
+        match *self {
+            Self::Linear(l) => u64::from(!l.tied) + u64::from(l.bias),
+            Self::Norm(n) => match n.kind {
+                NormKind::Layer { bias: true } => 2,
+                NormKind::RmsPlain => 0,
+                _ => 1,
+            },
+            Self::Router(r) => 1 + u64::from(r.bias),
+            Self::Experts(e) => match e.kind {
+                ExpertsKind::GatedClamped => 4,
+                ExpertsKind::Gated | ExpertsKind::Plain => 2,
+            },
+            Self::Scan(s) => 6 + u64::from(s.conv_bias),
+            Self::Lookup(_) | Self::Parameter(_) => 1,
+            _ => 0,
+        }
+    }
+}
+
+/// Builds a block operation by operation; a family is a function that calls it.
+#[derive(Debug)]
+pub struct BlockBuilder {
+    block: Block,
+}
+
+impl BlockBuilder {
+    /// A block whose input has `hidden` elements per token.
+    #[must_use]
+    pub fn new(kind: BlockKind, stream: Stream, hidden: u64) -> Self {
+        let slots =
+            vec![SlotInfo { width: hidden, stream }, SlotInfo { width: hidden, stream: Stream::Encoder }];
+        Self { block: Block { kind, stream, ops: Vec::new(), slots, buffers: 0 } }
+    }
+
+    fn push(&mut self, kind: OpKind, inputs: &[Slot], width: u64) -> Slot {
+        let output = Slot::try_from(self.block.slots.len()).unwrap_or(Slot::MAX);
+        let stream = inputs
+            .first()
+            .and_then(|&i| self.block.slots.get(usize::from(i)))
+            .map_or(self.block.stream, |s| s.stream);
+        self.block.slots.push(SlotInfo { width, stream });
+        let mut places = [output; 3];
+        for (place, &input) in places.iter_mut().zip(inputs) {
+            *place = input;
+        }
+        let arity = u8::try_from(inputs.len().min(3)).unwrap_or(3);
+        self.block.ops.push(Op { kind, inputs: places, arity, output });
+        output
+    }
+
+    fn width(&self, slot: Slot) -> u64 {
+        self.block.slots.get(usize::from(slot)).map_or(0, |s| s.width)
+    }
+
+    /// `x W (+ b)`.
+    pub fn linear(&mut self, x: Slot, name: &'static str, outputs: u64, bias: bool, split: Split) -> Slot {
+        let inputs = self.width(x);
+        let l = Linear { name, inputs, outputs, bias, tied: false, split };
+        self.push(OpKind::Linear(l), &[x], outputs)
+    }
+
+    /// The head, whose weight may be the embedding's.
+    pub fn head(&mut self, x: Slot, vocabulary: u64, bias: bool, tied: bool) -> Slot {
+        let inputs = self.width(x);
+        let l = Linear { name: "lm_head", inputs, outputs: vocabulary, bias, tied, split: Split::Vocabulary };
+        self.push(OpKind::Linear(l), &[x], vocabulary)
+    }
+
+    /// Normalises the whole vector.
+    pub fn norm(&mut self, x: Slot, kind: NormKind) -> Slot {
+        let width = self.width(x);
+        self.push(OpKind::Norm(Norm { kind, width, groups: 1, split: Split::Replicated }), &[x], width)
+    }
+
+    /// Normalises each head apart, with one weight for all.
+    pub fn head_norm(&mut self, x: Slot, kind: NormKind, head: u64) -> Slot {
+        let width = self.width(x);
+        let norm = Norm { kind, width: head, groups: width / head.max(1), split: Split::Column };
+        self.push(OpKind::Norm(norm), &[x], width)
+    }
+
+    /// Rotary position embedding.
+    pub fn rotary(&mut self, x: Slot, kind: RotaryKind, head: u64, rotated: u64) -> Slot {
+        let width = self.width(x);
+        self.push(OpKind::Rotary(Rotary { kind, heads: width / head.max(1), head, rotated }), &[x], width)
+    }
+
+    /// Attention of q over k and v.
+    pub fn attention(&mut self, q: Slot, k: Slot, v: Slot, spec: Attention) -> Slot {
+        let width = spec.heads * spec.v_head;
+        self.push(OpKind::Attention(spec), &[q, k, v], width)
+    }
+
+    /// Pointwise activation.
+    pub fn act(&mut self, x: Slot, act: Act) -> Slot {
+        let width = self.width(x);
+        self.push(OpKind::Activation(act), &[x], width)
+    }
+
+    /// Elementwise product.
+    pub fn product(&mut self, a: Slot, b: Slot) -> Slot {
+        let width = self.width(a).max(self.width(b));
+        self.push(OpKind::Product, &[a, b], width)
+    }
+
+    /// Sum.
+    pub fn add(&mut self, a: Slot, b: Slot) -> Slot {
+        let width = self.width(a);
+        self.push(OpKind::Add, &[a, b], width)
+    }
+
+    /// Times a constant.
+    pub fn scale(&mut self, x: Slot) -> Slot {
+        let width = self.width(x);
+        self.push(OpKind::Scale, &[x], width)
+    }
+
+    /// Soft cap of the values.
+    pub fn softcap(&mut self, x: Slot) -> Slot {
+        let width = self.width(x);
+        self.push(OpKind::Softcap, &[x], width)
+    }
+
+    /// Dropout, when the family's probability is above zero.
+    pub fn dropout(&mut self, x: Slot, on: bool) -> Slot {
+        if !on {
+            return x;
+        }
+        let width = self.width(x);
+        self.push(OpKind::Dropout, &[x], width)
+    }
+
+    /// A view of `width` elements of x.
+    pub fn view(&mut self, x: Slot, width: u64) -> Slot {
+        self.push(OpKind::View, &[x], width)
+    }
+
+    /// A new tensor of `width` elements copied from the inputs.
+    pub fn assemble(&mut self, parts: &[Slot], width: u64) -> Slot {
+        self.push(OpKind::Assemble, parts, width)
+    }
+
+    /// Expert choice; the output holds the weights.
+    pub fn router(&mut self, x: Slot, kind: RouterKind, experts: u64, top_k: u64, bias: bool) -> Slot {
+        let inputs = self.width(x);
+        self.push(OpKind::Router(Router { kind, inputs, experts, top_k, bias }), &[x], top_k)
+    }
+
+    /// The routed experts.
+    pub fn experts(
+        &mut self,
+        x: Slot,
+        weights: Slot,
+        kind: ExpertsKind,
+        experts: u64,
+        top_k: u64,
+        width: u64,
+    ) -> Slot {
+        let hidden = self.width(x);
+        self.push(OpKind::Experts(Experts { kind, experts, top_k, hidden, width }), &[x, weights], hidden)
+    }
+
+    /// State-space mixer over the two halves of the input projection.
+    pub fn scan(&mut self, x: Slot, gate: Slot, scan: Scan) -> Slot {
+        self.push(OpKind::Scan(scan), &[x, gate], scan.inner)
+    }
+
+    /// Looks each token up in a table.
+    pub fn lookup(&mut self, name: &'static str, rows: u64, width: u64, split: Split) -> Slot {
+        self.push(OpKind::Lookup(Table { name, rows, width, split }), &[], width)
+    }
+
+    /// A loose parameter.
+    pub fn parameter(&mut self, name: &'static str, rows: u64, width: u64, split: Split) {
+        self.push(OpKind::Parameter(Table { name, rows, width, split }), &[], 0);
+    }
+
+    /// The loss over the logits.
+    pub fn loss(&mut self, logits: Slot) {
+        self.push(OpKind::Loss, &[logits], 0);
+    }
+
+    /// Elements of buffers the block holds.
+    pub fn buffers(&mut self, elements: u64) {
+        self.block.buffers += elements;
+    }
+
+    /// The finished block.
+    #[must_use]
+    pub fn finish(self) -> Block {
+        self.block
+    }
+}

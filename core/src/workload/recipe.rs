@@ -1,0 +1,450 @@
+//! The training recipe: method, number formats, kernels, optimizer, recompute. Every field has a
+//! default; the defaults are what PyTorch and Transformers do when nothing is asked.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, ErrorCode, Result, in_range};
+
+macro_rules! vocabulary {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal $(| $alias:literal)*),+ $(,)? } default $default:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+        pub enum $name {
+            $($(#[$vdoc])* #[serde(rename = $text $(, alias = $alias)*)] $variant),+
+        }
+
+        impl $name {
+            /// Every value, in the order of the documentation.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The word by which requests and reports name it.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $text),+ }
+            }
+        }
+
+        impl Default for $name {
+            fn default() -> Self { Self::$default }
+        }
+
+        impl core::fmt::Display for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+    };
+}
+
+vocabulary! {
+    /// A number format of stored tensors.
+    Dtype {
+        /// 32-bit floating point.
+        Fp32 = "fp32" | "float32",
+        /// 16-bit brain floating point.
+        Bf16 = "bf16" | "bfloat16",
+        /// 16-bit IEEE floating point.
+        Fp16 = "fp16" | "float16",
+    } default Fp32
+}
+
+impl Dtype {
+    /// Bytes of one element.
+    #[must_use]
+    pub const fn bytes(self) -> f64 {
+        match self {
+            Self::Fp32 => 4.0,
+            Self::Bf16 | Self::Fp16 => 2.0,
+        }
+    }
+}
+
+vocabulary! {
+    /// The number format of the matrix multiplications.
+    Compute {
+        /// 32-bit floating point.
+        Fp32 = "fp32",
+        /// TF32 tensor cores on 32-bit tensors.
+        Tf32 = "tf32",
+        /// 16-bit brain floating point.
+        Bf16 = "bf16" | "bfloat16",
+        /// 16-bit IEEE floating point.
+        Fp16 = "fp16" | "float16",
+        /// 8-bit floating point with one scale per tensor.
+        Fp8 = "fp8",
+        /// 8-bit floating point with one scale per block (Blackwell).
+        Mxfp8 = "mxfp8",
+        /// 4-bit floating point with block scales (Blackwell).
+        Nvfp4 = "nvfp4",
+    } default Bf16
+}
+
+impl Compute {
+    /// The format in which activations pass between operations.
+    #[must_use]
+    pub const fn activations(self) -> Dtype {
+        match self {
+            Self::Fp32 | Self::Tf32 => Dtype::Fp32,
+            Self::Fp16 => Dtype::Fp16,
+            Self::Bf16 | Self::Fp8 | Self::Mxfp8 | Self::Nvfp4 => Dtype::Bf16,
+        }
+    }
+}
+
+vocabulary! {
+    /// What is trained.
+    Method {
+        /// Every parameter.
+        Full = "full",
+        /// Low-rank adapters on a frozen base (Hu 2021).
+        Lora = "lora",
+        /// Low-rank adapters on a frozen quantised base (Dettmers 2023).
+        Qlora = "qlora",
+        /// Every parameter, through fake quantisation.
+        Qat = "qat",
+        /// Low-rank adapters with the base fake-quantised.
+        QatLora = "qat_lora",
+    } default Full
+}
+
+vocabulary! {
+    /// The kind of adapter.
+    AdapterKind {
+        /// `x W + (x A) B`; rsLoRA differs in the scale only, which costs nothing.
+        Lora = "lora" | "rslora",
+        /// LoRA with a learned magnitude per output (Liu 2024).
+        Dora = "dora",
+    } default Lora
+}
+
+vocabulary! {
+    /// How the frozen base of QLoRA is stored.
+    BaseQuantization {
+        /// 4-bit normal floats, blocks of 64.
+        Nf4 = "nf4",
+        /// 4-bit floats, blocks of 64.
+        Fp4 = "fp4",
+        /// 8-bit integers with one scale per row (bitsandbytes LLM.int8).
+        Int8 = "int8",
+        /// 4-bit integers in groups of 128 (GPTQ).
+        GptqInt4 = "gptq_int4",
+    } default Nf4
+}
+
+vocabulary! {
+    /// What quantisation-aware training imitates.
+    QatScheme {
+        /// 4-bit weights in groups, 16-bit activations.
+        Int4WeightOnly = "int4_weight_only",
+        /// 8-bit activations per token, 4-bit weights in groups.
+        Int8DynamicInt4Weight = "int8_dynamic_int4_weight",
+        /// 8-bit floating weights and activations.
+        Fp8 = "fp8",
+    } default Int8DynamicInt4Weight
+}
+
+vocabulary! {
+    /// Whose training loop runs: it decides which states are kept and how communication is issued.
+    Framework {
+        /// PyTorch's own optimizers with DDP or FSDP, Transformers models.
+        Torch = "torch" | "hf" | "accelerate",
+        /// DeepSpeed's 16-bit engine with flat fp32 partitions.
+        DeepSpeed = "deepspeed",
+        /// Megatron-Core: fp32 main parameters and gradients, fused kernels.
+        Megatron = "megatron",
+        /// Megatron-LM and Megatron-DeepSpeed of 2021-22: unfused attention, no overlap.
+        Megatron2021 = "megatron_2021",
+        /// torchtitan: compiled PyTorch with FSDP2.
+        Torchtitan = "torchtitan",
+        /// torchtune: PyTorch recipes with its own models.
+        Torchtune = "torchtune",
+        /// LitGPT: Lightning Fabric with its own models.
+        LitGpt = "litgpt",
+        /// Composer / LLM Foundry: FSDP1 with its own models.
+        Composer = "composer",
+        /// Engines written in C and CUDA (llm.c, llm.q).
+        Native = "native",
+    } default Torch
+}
+
+vocabulary! {
+    /// Which implementation of norms, activations and rotary embeddings runs.
+    Kernels {
+        /// One PyTorch kernel per operation, as Transformers writes them.
+        Eager = "eager",
+        /// Hand-fused kernels (Liger, Unsloth, Transformer Engine, Megatron).
+        Fused = "fused",
+        /// `torch.compile`.
+        Compiled = "compiled",
+    } default Eager
+}
+
+vocabulary! {
+    /// The attention kernel.
+    AttentionKernel {
+        /// Scores and probabilities in memory.
+        Eager = "eager",
+        /// PyTorch's choice: flash where it can run, else memory-efficient.
+        Sdpa = "sdpa",
+        /// PyTorch's memory-efficient kernel.
+        Efficient = "efficient",
+        /// PyTorch's math fallback.
+        Math = "math",
+        /// The first flash-attention kernels.
+        Flash1 = "flash1",
+        /// FlashAttention-2.
+        Flash2 = "flash2" | "flash",
+        /// FlashAttention-3.
+        Flash3 = "flash3",
+        /// cuDNN through Transformer Engine.
+        Te = "te",
+        /// FlexAttention.
+        Flex = "flex",
+        /// Ring attention over the context-parallel group.
+        Ring = "ring",
+        /// Block-sparse patterns.
+        BlockSparse = "block_sparse",
+    } default Sdpa
+}
+
+vocabulary! {
+    /// How the cross-entropy is computed.
+    LossKernel {
+        /// Transformers' own: logits cast to fp32, log-softmax in PyTorch.
+        Eager = "eager",
+        /// A fused cross-entropy kernel on whole logits.
+        Fused = "fused",
+        /// Head and cross-entropy fused, logits never whole (Liger).
+        FusedLinear = "fused_linear",
+        /// Head and loss run chunk by chunk (`loss_chunks`).
+        HeadChunked = "head_chunked",
+        /// Whole logits, loss chunk by chunk.
+        Chunked = "chunked",
+        /// Each tensor rank holds its share of the vocabulary.
+        VocabParallel = "vocab_parallel",
+        /// `torch.compile`d cross-entropy.
+        Compiled = "compiled",
+    } default Eager
+}
+
+vocabulary! {
+    /// The optimizer and its implementation.
+    Optimizer {
+        /// AdamW, PyTorch's default multi-tensor loop (foreach).
+        Adamw = "adamw" | "adamw_foreach" | "adam",
+        /// AdamW in one fused kernel.
+        AdamwFused = "adamw_fused",
+        /// AdamW, one parameter at a time.
+        AdamwLoop = "adamw_loop",
+        /// AdamW with 8-bit block-wise states.
+        Adamw8bit = "adamw_8bit" | "adamw_bnb_8bit",
+        /// AdamW with 4-bit states.
+        Adamw4bit = "adamw_4bit",
+        /// AdamW with states in unified memory that can leave the device.
+        PagedAdamw = "paged_adamw",
+        /// 8-bit AdamW with states in unified memory.
+        PagedAdamw8bit = "paged_adamw_8bit",
+        /// AdamW with bf16 states whatever the parameters' format.
+        AdamwBf16States = "adamw_bf16_states",
+        /// AdamW on the CPU.
+        CpuAdam = "cpu_adam",
+        /// Adafactor: row and column statistics only.
+        Adafactor = "adafactor",
+        /// Lion: one moment.
+        Lion = "lion",
+        /// Muon on matrices, AdamW on the rest.
+        Muon = "muon",
+        /// AdamW in a low-rank gradient subspace.
+        Galore = "galore",
+        /// Updates during backward, no states.
+        Lomo = "lomo",
+        /// AdamW on one block at a time.
+        Badam = "badam",
+        /// Zeroth-order: no gradients, no states.
+        Mezo = "mezo",
+        /// Plain gradient descent.
+        Sgd = "sgd",
+        /// Gradient descent with momentum.
+        SgdMomentum = "sgd_momentum" | "sgdm",
+    } default Adamw
+}
+
+vocabulary! {
+    /// What backward recomputes instead of keeping.
+    Recompute {
+        /// Nothing.
+        None = "none",
+        /// The cheap parts of each layer (attention scores, activations).
+        Selective = "selective",
+        /// Every layer from its input.
+        Full = "full",
+    } default None
+}
+
+vocabulary! {
+    /// What leaves the device between uses.
+    Offload {
+        /// Parameters.
+        Param = "param",
+        /// Gradients.
+        Gradient = "gradient",
+        /// Optimizer states (the step runs on the CPU).
+        Optimizer = "optimizer",
+        /// Saved activations.
+        Activation = "activation",
+    } default Optimizer
+}
+
+/// Low-rank adapters. `alpha` only scales the update: it costs neither memory nor time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct Lora {
+    /// Kind of adapter.
+    pub kind: AdapterKind,
+    /// Rank, 1 to 65,536.
+    pub rank: u64,
+    /// Linear layers that get an adapter: module names as `q_proj`, or the one word `all-linear`
+    /// (every linear layer but the head).
+    pub targets: Vec<String>,
+    /// Format of the adapters. PEFT keeps them in fp32 by default.
+    pub dtype: Dtype,
+    /// Whether the adapters' dropout is above zero.
+    pub dropout: bool,
+    /// Modules trained in full beside the adapters, as `embed_tokens`, `lm_head`.
+    pub modules_to_save: Vec<String>,
+}
+
+impl Default for Lora {
+    fn default() -> Self {
+        Self {
+            kind: AdapterKind::Lora,
+            rank: 16,
+            targets: vec!["all-linear".to_owned()],
+            dtype: Dtype::Fp32,
+            dropout: false,
+            modules_to_save: Vec::new(),
+        }
+    }
+}
+
+/// Quantisation-aware training.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct Qat {
+    /// What is imitated.
+    pub scheme: QatScheme,
+    /// Elements per weight scale; none means the scheme's usual (32 for int8-dynamic int4-weight,
+    /// 128 for int4 weight-only, one scale per row for fp8).
+    pub group: Option<u64>,
+}
+
+/// The training recipe.
+///
+/// ```
+/// use shardwise::Recipe;
+/// let recipe: Recipe = serde_json::from_str(r#"{"optimizer": "adamw_fused"}"#).unwrap();
+/// assert_eq!(recipe.compute.name(), "bf16");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct Recipe {
+    /// What is trained.
+    pub method: Method,
+    /// Adapters, for the LoRA methods.
+    pub lora: Lora,
+    /// How a quantised base is stored, for QLoRA.
+    pub base_quantization: BaseQuantization,
+    /// Whether QLoRA's scales are quantised again; none means yes.
+    pub double_quantization: Option<bool>,
+    /// Whether the base went through PEFT's `prepare_model_for_kbit_training`, which lifts norms and
+    /// embeddings to fp32.
+    pub kbit_preparation: bool,
+    /// Fake quantisation, for the QAT methods.
+    pub qat: Qat,
+    /// Whose training loop runs.
+    pub framework: Framework,
+    /// Format the parameters are stored in; none means fp32 for full training (mixed precision)
+    /// and the compute format for a frozen base.
+    pub params_dtype: Option<Dtype>,
+    /// Format of the matrix multiplications.
+    pub compute: Compute,
+    /// Whether `torch.autocast` casts fp32 parameters at use; none means: when parameters are
+    /// fp32, compute is not, and no FSDP mixed-precision policy does it instead.
+    pub autocast: Option<bool>,
+    /// Format in which gradients are reduced across data-parallel ranks; none means fp32 under
+    /// FSDP mixed precision, else the parameters' format.
+    pub reduce_dtype: Option<Dtype>,
+    /// Implementation of norms, activations and rotary embeddings.
+    pub kernels: Kernels,
+    /// Attention kernel.
+    pub attention: AttentionKernel,
+    /// Cross-entropy implementation.
+    pub loss: LossKernel,
+    /// Chunks of a chunked loss; none means 8.
+    pub loss_chunks: Option<u64>,
+    /// Whether the script drops the logits before backward.
+    pub drop_logits: bool,
+    /// Optimizer.
+    pub optimizer: Optimizer,
+    /// Whether each gradient is applied and freed during backward.
+    pub optimizer_in_backward: bool,
+    /// Keeps an exponential moving average of the parameters.
+    pub ema: bool,
+    /// What backward recomputes.
+    pub recompute: Recompute,
+    /// Recompute every k-th layer only; none means every layer.
+    pub recompute_every: Option<u64>,
+    /// What leaves the device between uses.
+    pub offload: Vec<Offload>,
+    /// Batches carry a padding mask (which switches PyTorch's flash kernel off).
+    pub padding_mask: bool,
+    /// Dropout probabilities of the model's config are set to zero.
+    pub no_dropout: bool,
+}
+
+impl Recipe {
+    /// Checks what types cannot: ranges and contradictions.
+    pub(crate) fn validate(&self) -> Result<()> {
+        in_range("lora.rank", self.lora.rank as f64, 1.0, 65_536.0)?;
+        if let Some(chunks) = self.loss_chunks {
+            in_range("loss_chunks", chunks as f64, 1.0, 1e6)?;
+        }
+        if let Some(every) = self.recompute_every {
+            in_range("recompute_every", every as f64, 1.0, 1e4)?;
+        }
+        if let Some(group) = self.qat.group {
+            in_range("qat.group", group as f64, 1.0, 1e6)?;
+        }
+        if self.autocast == Some(true) && matches!(self.compute, Compute::Fp32 | Compute::Tf32) {
+            return Err(Error::new(
+                "autocast",
+                ErrorCode::Conflict,
+                "true with compute in fp32",
+                "autocast only with a 16-bit or smaller compute format",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether the base model's weights are frozen.
+    #[must_use]
+    pub fn frozen_base(&self) -> bool {
+        matches!(self.method, Method::Lora | Method::Qlora | Method::QatLora)
+    }
+
+    /// The format the parameters are stored in.
+    #[must_use]
+    pub fn params(&self) -> Dtype {
+        self.params_dtype.unwrap_or(if self.frozen_base() { self.compute.activations() } else { Dtype::Fp32 })
+    }
+
+    /// Whether something named leaves the device.
+    #[must_use]
+    pub fn offloads(&self, what: Offload) -> bool {
+        self.offload.contains(&what)
+    }
+}

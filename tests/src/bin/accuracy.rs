@@ -1,0 +1,43 @@
+//! `accuracy KIND FILE`: scores the planner against a corpus of measured runs and prints a table
+//! by source and, last, one line of JSON. `--worst N` shows the N rows furthest off.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use shardwise_tests::score::Score;
+
+type Scorer = fn(&Path) -> Result<Score, String>;
+
+const KINDS: &[(&str, Scorer)] = &[("params", shardwise_tests::params::score)];
+
+fn main() -> ExitCode {
+    let mut args: Vec<String> = std::env::args().skip(1).collect();
+    let worst = args.iter().position(|a| a == "--worst").map_or(0, |i| {
+        let n = args.get(i + 1).and_then(|n| n.parse().ok()).unwrap_or(20);
+        args.drain(i..(i + 2).min(args.len()));
+        n
+    });
+    let known: Vec<&str> = KINDS.iter().map(|(k, _)| *k).collect();
+    let [kind, file] = args.as_slice() else {
+        eprintln!("usage: accuracy KIND FILE [--worst N], KIND one of {}", known.join(", "));
+        return ExitCode::from(2);
+    };
+    let Some((_, scorer)) = KINDS.iter().find(|(k, _)| k == kind) else {
+        eprintln!("accuracy: unknown kind {kind}; one of {}", known.join(", "));
+        return ExitCode::from(2);
+    };
+    match scorer(Path::new(file)) {
+        Ok(score) => {
+            print!("{}", score.table());
+            if worst > 0 {
+                print!("{}", score.worst(worst));
+            }
+            println!("{}", score.summary());
+            ExitCode::SUCCESS
+        }
+        Err(e) => {
+            eprintln!("accuracy: {e}");
+            ExitCode::from(2)
+        }
+    }
+}
