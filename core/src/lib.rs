@@ -5,9 +5,14 @@
 //! same verbs with the same JSON.
 
 mod error;
+pub mod layout;
 mod quantity;
+mod term;
+mod vocabulary;
 pub mod workload;
 
 pub use error::{Error, ErrorCode};
+pub use layout::Layout;
 pub use quantity::{Bytes, BytesPerSecond, Flops, FlopsPerSecond, GIB, MIB, Seconds, Usd, UsdPerSecond};
+pub use term::{Term, Terms};
 pub use workload::{Model, ModelSpec, ModelSummary, ParameterCounts, Recipe, preset_names};

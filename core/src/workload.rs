@@ -16,5 +16,5 @@ pub use model::{Model, ModelSpec, ModelSummary, ParameterCounts};
 pub use presets::preset_names;
 pub use recipe::{
     AdapterKind, AttentionKernel, BaseQuantization, Compute, Dtype, Framework, Kernels, Lora, LossKernel,
-    Method, Offload, Optimizer, Qat, QatScheme, Recipe, Recompute,
+    Method, Optimizer, Qat, QatScheme, Recipe,
 };

@@ -1,41 +1,11 @@
-//! The training recipe: method, number formats, kernels, optimizer, recompute. Every field has a
+//! The training recipe: method, number formats, kernels, optimizer: what is computed,
+//! whatever way it is split. Every field has a
 //! default; the defaults are what PyTorch and Transformers do when nothing is asked.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorCode, Result, in_range};
-
-macro_rules! vocabulary {
-    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal $(| $alias:literal)*),+ $(,)? } default $default:ident) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
-        pub enum $name {
-            $($(#[$vdoc])* #[serde(rename = $text $(, alias = $alias)*)] $variant),+
-        }
-
-        impl $name {
-            /// Every value, in the order of the documentation.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-
-            /// The word by which requests and reports name it.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $text),+ }
-            }
-        }
-
-        impl Default for $name {
-            fn default() -> Self { Self::$default }
-        }
-
-        impl core::fmt::Display for $name {
-            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                f.pad(self.name())
-            }
-        }
-    };
-}
+use crate::vocabulary::vocabulary;
 
 vocabulary! {
     /// A number format of stored tensors.
@@ -270,32 +240,6 @@ vocabulary! {
     } default Adamw
 }
 
-vocabulary! {
-    /// What backward recomputes instead of keeping.
-    Recompute {
-        /// Nothing.
-        None = "none",
-        /// The cheap parts of each layer (attention scores, activations).
-        Selective = "selective",
-        /// Every layer from its input.
-        Full = "full",
-    } default None
-}
-
-vocabulary! {
-    /// What leaves the device between uses.
-    Offload {
-        /// Parameters.
-        Param = "param",
-        /// Gradients.
-        Gradient = "gradient",
-        /// Optimizer states (the step runs on the CPU).
-        Optimizer = "optimizer",
-        /// Saved activations.
-        Activation = "activation",
-    } default Optimizer
-}
-
 /// Low-rank adapters. `alpha` only scales the update: it costs neither memory nor time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
@@ -394,12 +338,6 @@ pub struct Recipe {
     pub optimizer_in_backward: bool,
     /// Keeps an exponential moving average of the parameters.
     pub ema: bool,
-    /// What backward recomputes.
-    pub recompute: Recompute,
-    /// Recompute every k-th layer only; none means every layer.
-    pub recompute_every: Option<u64>,
-    /// What leaves the device between uses.
-    pub offload: Vec<Offload>,
     /// Batches carry a padding mask (which switches PyTorch's flash kernel off).
     pub padding_mask: bool,
     /// Dropout probabilities of the model's config are set to zero.
@@ -412,9 +350,6 @@ impl Recipe {
         in_range("lora.rank", self.lora.rank as f64, 1.0, 65_536.0)?;
         if let Some(chunks) = self.loss_chunks {
             in_range("loss_chunks", chunks as f64, 1.0, 1e6)?;
-        }
-        if let Some(every) = self.recompute_every {
-            in_range("recompute_every", every as f64, 1.0, 1e4)?;
         }
         if let Some(group) = self.qat.group {
             in_range("qat.group", group as f64, 1.0, 1e6)?;
@@ -440,11 +375,5 @@ impl Recipe {
     #[must_use]
     pub fn params(&self) -> Dtype {
         self.params_dtype.unwrap_or(if self.frozen_base() { self.compute.activations() } else { Dtype::Fp32 })
-    }
-
-    /// Whether something named leaves the device.
-    #[must_use]
-    pub fn offloads(&self, what: Offload) -> bool {
-        self.offload.contains(&what)
     }
 }

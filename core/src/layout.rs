@@ -1,0 +1,301 @@
+//! One candidate way to split and schedule the work. The recipe says what is computed; the layout
+//! how: nothing in it changes the mathematics of the training.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, ErrorCode, Result, in_range};
+use crate::vocabulary::vocabulary;
+
+vocabulary! {
+    /// How model states are spread over the data-parallel ranks.
+    Sharding {
+        /// One rank, or tensor and pipeline parallelism alone.
+        None = "none",
+        /// `DistributedDataParallel`: every rank keeps everything.
+        Ddp = "ddp",
+        /// DeepSpeed stage 1: optimizer states.
+        Zero1 = "zero1",
+        /// DeepSpeed stage 2: optimizer states and gradients.
+        Zero2 = "zero2",
+        /// DeepSpeed stage 3: everything.
+        Zero3 = "zero3",
+        /// FSDP1 `FULL_SHARD`: everything, gathered unit by unit.
+        FullShard = "FULL_SHARD" | "fsdp1_full",
+        /// FSDP1 `SHARD_GRAD_OP`: as `FULL_SHARD`, kept gathered between forward and backward.
+        ShardGradOp = "SHARD_GRAD_OP" | "fsdp1_grad_op",
+        /// FSDP1 `HYBRID_SHARD`: `FULL_SHARD` inside a group, replicas across groups.
+        HybridShard = "HYBRID_SHARD",
+        /// FSDP1 `_HYBRID_SHARD_ZERO2`: `SHARD_GRAD_OP` inside a group, replicas across groups.
+        HybridShardZero2 = "_HYBRID_SHARD_ZERO2",
+        /// FSDP1 `NO_SHARD`.
+        NoShard = "NO_SHARD",
+        /// FSDP2 `fully_shard`; with replicas, a 2-D mesh.
+        Fsdp2 = "fsdp2",
+        /// Megatron-Core's distributed optimizer.
+        DistributedOptimizer = "distributed_optimizer" | "megatron_distopt",
+    } default Fsdp2
+}
+
+impl Sharding {
+    /// FSDP1 or FSDP2.
+    #[must_use]
+    pub const fn is_fsdp(self) -> bool {
+        matches!(
+            self,
+            Self::FullShard
+                | Self::ShardGradOp
+                | Self::HybridShard
+                | Self::HybridShardZero2
+                | Self::NoShard
+                | Self::Fsdp2
+        )
+    }
+
+    /// DeepSpeed's ZeRO.
+    #[must_use]
+    pub const fn is_zero(self) -> bool {
+        matches!(self, Self::Zero1 | Self::Zero2 | Self::Zero3)
+    }
+
+    /// Whether parameters rest sharded.
+    #[must_use]
+    pub const fn shards_parameters(self) -> bool {
+        matches!(
+            self,
+            Self::Zero3
+                | Self::FullShard
+                | Self::ShardGradOp
+                | Self::HybridShard
+                | Self::HybridShardZero2
+                | Self::Fsdp2
+        )
+    }
+
+    /// Whether anything is sharded at all.
+    #[must_use]
+    pub const fn shards(self) -> bool {
+        !matches!(self, Self::None | Self::Ddp | Self::NoShard)
+    }
+}
+
+vocabulary! {
+    /// The order in which a pipeline runs its micro-batches.
+    Schedule {
+        /// All forwards, then all backwards (Huang 2019).
+        Gpipe = "gpipe",
+        /// One forward, one backward (Narayanan 2021).
+        OneFOneB = "1f1b",
+        /// 1F1B over several model chunks per rank (Narayanan 2021).
+        Interleaved = "interleaved_1f1b",
+        /// Weight gradients fill the bubble, memory of 1F1B (Qi 2024).
+        ZeroBubbleH1 = "zero_bubble_h1",
+        /// Weight gradients fill the bubble, up to twice the memory of 1F1B (Qi 2024).
+        ZeroBubbleH2 = "zero_bubble_h2",
+        /// Two chunks in a V per rank (Qi 2024b).
+        ZeroBubbleV = "zero_bubble_v",
+        /// Two directions at once (DeepSeek-AI 2024).
+        DualPipe = "dualpipe",
+    } default OneFOneB
+}
+
+vocabulary! {
+    /// How a sequence is split over the context-parallel group.
+    ContextStyle {
+        /// Keys and values pass around a ring (Liu 2023).
+        Ring = "ring",
+        /// All-to-all from sequence to heads and back (Jacobs 2023).
+        AllToAll = "all_to_all" | "ulysses",
+    } default Ring
+}
+
+vocabulary! {
+    /// Which modules form one unit of FSDP.
+    Wrap {
+        /// Each layer; embedding, final norm and head together in the root.
+        Layers = "layers",
+        /// Each layer, the embedding, and the final norm with the head.
+        LayersEmbedHead = "layers+embed+head",
+        /// The whole model as one unit.
+        Model = "model",
+    } default Layers
+}
+
+vocabulary! {
+    /// What backward recomputes instead of keeping.
+    Recompute {
+        /// Nothing.
+        None = "none",
+        /// The cheap parts of each layer (attention scores, activations; Korthikanti 2022).
+        Selective = "selective",
+        /// Every layer from its input (Chen 2016).
+        Full = "full",
+    } default None
+}
+
+vocabulary! {
+    /// What leaves the device between uses.
+    Offload {
+        /// Parameters.
+        Param = "param",
+        /// Gradients.
+        Gradient = "gradient",
+        /// Optimizer states (the step runs on the CPU).
+        Optimizer = "optimizer",
+        /// Saved activations.
+        Activation = "activation",
+    } default Optimizer
+}
+
+vocabulary! {
+    /// Whether an FSDP2 unit frees its gathered parameters between forward and backward.
+    Reshard {
+        /// Yes, but for the root, as PyTorch does unasked.
+        Default = "default",
+        /// Yes, the root too.
+        Always = "always",
+        /// No: gathered once, kept to the end of backward.
+        Never = "never",
+        /// To shards within a node (`reshard_after_forward` = GPUs of a node).
+        Node = "node",
+    } default Default
+}
+
+/// One way to split and schedule the work. Degrees are torchtitan's.
+///
+/// ```
+/// use shardwise::Layout;
+/// let l = Layout { data_parallel_shard: 8, micro_batch: 2, ..Layout::default() };
+/// assert_eq!((l.data_parallel(), l.world()), (8, 8));
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct Layout {
+    /// How model states are spread.
+    pub sharding: Sharding,
+    /// Data-parallel replicas that do not share states (DDP ranks, or the outer mesh of HSDP).
+    pub data_parallel_replicate: u64,
+    /// Data-parallel ranks that share states.
+    pub data_parallel_shard: u64,
+    /// Tensor-parallel ranks.
+    pub tensor_parallel: u64,
+    /// Whether norms and residuals are split along the sequence over the tensor ranks.
+    pub sequence_parallel: bool,
+    /// Pipeline stages.
+    pub pipeline_parallel: u64,
+    /// Order of the micro-batches in the pipeline.
+    pub pipeline_schedule: Schedule,
+    /// Model chunks per pipeline rank.
+    pub pipeline_chunks: u64,
+    /// Ranks over which a sequence is split.
+    pub context_parallel: u64,
+    /// How it is split.
+    pub context_style: ContextStyle,
+    /// Ranks over which experts are spread (a part of the data-parallel ranks).
+    pub expert_parallel: u64,
+    /// Sequences a data-parallel rank works on at once.
+    pub micro_batch: u64,
+    /// What backward recomputes.
+    pub recompute: Recompute,
+    /// Recompute every k-th layer only.
+    pub recompute_every: u64,
+    /// What leaves the device between uses.
+    pub offload: Vec<Offload>,
+    /// FSDP2: whether units are freed between forward and backward.
+    pub reshard_after_forward: Reshard,
+    /// FSDP: which modules form a unit.
+    pub wrap: Wrap,
+    /// DDP: gradients live in the communication buckets.
+    pub gradient_as_bucket_view: bool,
+    /// Gradients are reduced after every micro-batch, not only the last.
+    pub sync_every_micro_batch: bool,
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Self {
+            sharding: Sharding::default(),
+            data_parallel_replicate: 1,
+            data_parallel_shard: 1,
+            tensor_parallel: 1,
+            sequence_parallel: false,
+            pipeline_parallel: 1,
+            pipeline_schedule: Schedule::default(),
+            pipeline_chunks: 1,
+            context_parallel: 1,
+            context_style: ContextStyle::default(),
+            expert_parallel: 1,
+            micro_batch: 1,
+            recompute: Recompute::default(),
+            recompute_every: 1,
+            offload: Vec::new(),
+            reshard_after_forward: Reshard::default(),
+            wrap: Wrap::default(),
+            gradient_as_bucket_view: false,
+            sync_every_micro_batch: false,
+        }
+    }
+}
+
+impl Layout {
+    /// Data-parallel ranks: the model copies that see different samples.
+    #[must_use]
+    pub const fn data_parallel(&self) -> u64 {
+        self.data_parallel_replicate * self.data_parallel_shard
+    }
+
+    /// Accelerators the layout occupies.
+    #[must_use]
+    pub const fn world(&self) -> u64 {
+        self.data_parallel() * self.tensor_parallel * self.pipeline_parallel * self.context_parallel
+    }
+
+    /// Ranks over which a state that is sharded is spread: context-parallel ranks share it too.
+    #[must_use]
+    pub const fn shard_ranks(&self) -> u64 {
+        self.data_parallel_shard * self.context_parallel
+    }
+
+    /// Whether something named leaves the device.
+    #[must_use]
+    pub fn offloads(&self, what: Offload) -> bool {
+        self.offload.contains(&what)
+    }
+
+    /// Checks the ranges of the degrees.
+    pub(crate) fn validate(&self) -> Result<()> {
+        for (name, degree) in [
+            ("data_parallel_replicate", self.data_parallel_replicate),
+            ("data_parallel_shard", self.data_parallel_shard),
+            ("tensor_parallel", self.tensor_parallel),
+            ("pipeline_parallel", self.pipeline_parallel),
+            ("pipeline_chunks", self.pipeline_chunks),
+            ("context_parallel", self.context_parallel),
+            ("expert_parallel", self.expert_parallel),
+            ("micro_batch", self.micro_batch),
+            ("recompute_every", self.recompute_every),
+        ] {
+            in_range(name, degree as f64, 1.0, 1e6)?;
+        }
+        if self.world() > 10_000_000 {
+            return Err(Error::new(
+                "data_parallel_shard",
+                ErrorCode::OutOfRange,
+                self.world(),
+                "a product of degrees of at most 10000000",
+            ));
+        }
+        if self.expert_parallel > 1
+            && !(self.data_parallel() * self.context_parallel * self.tensor_parallel)
+                .is_multiple_of(self.expert_parallel)
+        {
+            return Err(Error::new(
+                "expert_parallel",
+                ErrorCode::Conflict,
+                self.expert_parallel,
+                "a divisor of data x context x tensor ranks",
+            ));
+        }
+        Ok(())
+    }
+}
