@@ -7,6 +7,7 @@
 mod error;
 pub mod layout;
 mod quantity;
+pub mod step;
 mod term;
 mod vocabulary;
 pub mod workload;
@@ -14,5 +15,5 @@ pub mod workload;
 pub use error::{Error, ErrorCode};
 pub use layout::Layout;
 pub use quantity::{Bytes, BytesPerSecond, Flops, FlopsPerSecond, GIB, MIB, Seconds, Usd, UsdPerSecond};
-pub use term::{Term, Terms};
+pub use term::{Interval80, Term, Terms};
 pub use workload::{Model, ModelSpec, ModelSummary, ParameterCounts, Recipe, preset_names};

@@ -64,6 +64,17 @@ impl<Q: Copy + core::iter::Sum + Serialize> Serialize for Terms<Q> {
     }
 }
 
+/// The range in which four of five measurements of such a case fall, from the errors seen on similar
+/// measured runs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+pub struct Interval80<Q> {
+    /// One in ten measurements lies below.
+    pub low: Q,
+    /// One in ten measurements lies above.
+    pub high: Q,
+}
+
 #[cfg(feature = "schemars")]
 impl<Q: schemars::JsonSchema> schemars::JsonSchema for Terms<Q> {
     fn schema_name() -> Cow<'static, str> {
