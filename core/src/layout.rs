@@ -175,7 +175,9 @@ pub struct Layout {
     pub sharding: Sharding,
     /// Data-parallel replicas that do not share states (DDP ranks, or the outer mesh of HSDP).
     pub data_parallel_replicate: u64,
-    /// Data-parallel ranks that share states.
+    /// Data-parallel ranks that share states; 0, or left out of a request, means all ranks that no
+    /// other degree takes (for DDP these become replicas).
+    #[serde(default = "rest")]
     pub data_parallel_shard: u64,
     /// Tensor-parallel ranks.
     pub tensor_parallel: u64,
@@ -209,6 +211,10 @@ pub struct Layout {
     pub gradient_as_bucket_view: bool,
     /// Gradients are reduced after every micro-batch, not only the last.
     pub sync_every_micro_batch: bool,
+}
+
+const fn rest() -> u64 {
+    0
 }
 
 impl Default for Layout {
@@ -260,6 +266,41 @@ impl Layout {
     #[must_use]
     pub fn offloads(&self, what: Offload) -> bool {
         self.offload.contains(&what)
+    }
+
+    /// The layout with its data-parallel degrees filled in for `gpus` accelerators.
+    ///
+    /// # Errors
+    /// Degrees out of range, or whose product is not `gpus`.
+    pub fn resolve(mut self, gpus: u64) -> Result<Self> {
+        if self.data_parallel_shard == 0 {
+            self.data_parallel_shard = 1;
+            self.validate()?;
+            let rest = gpus / self.world();
+            if self.sharding.shards() {
+                self.data_parallel_shard = rest.max(1);
+            } else {
+                self.data_parallel_replicate *= rest.max(1);
+            }
+        }
+        self.validate()?;
+        if self.world() == gpus {
+            return Ok(self);
+        }
+        Err(Error::new(
+            "data_parallel_shard",
+            ErrorCode::Conflict,
+            format!(
+                "replicate {} x shard {} x tensor {} x pipeline {} x context {} = {}",
+                self.data_parallel_replicate,
+                self.data_parallel_shard,
+                self.tensor_parallel,
+                self.pipeline_parallel,
+                self.context_parallel,
+                self.world()
+            ),
+            format!("degrees whose product is the {gpus} accelerators of the cluster"),
+        ))
     }
 
     /// Checks the ranges of the degrees.

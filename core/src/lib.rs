@@ -6,6 +6,7 @@
 
 mod error;
 pub mod layout;
+pub mod memory;
 mod quantity;
 pub mod step;
 mod term;

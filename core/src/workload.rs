@@ -13,8 +13,8 @@ pub use block::{
     NormKind, Op, OpKind, Rotary, RotaryKind, Router, RouterKind, Scan, Slot, Split, Stream, Table,
 };
 pub use model::{Model, ModelSpec, ModelSummary, ParameterCounts};
-pub use presets::preset_names;
+pub use presets::{preset_config, preset_names};
 pub use recipe::{
-    AdapterKind, AttentionKernel, BaseQuantization, Compute, Dtype, Framework, Kernels, Lora, LossKernel,
+    AdapterKind, AttentionKernel, BaseQuantization, Batch, Compute, Dtype, Framework, Kernels, Lora, LossKernel,
     Method, Optimizer, Qat, QatScheme, Recipe,
 };

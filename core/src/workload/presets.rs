@@ -20,6 +20,12 @@ pub fn preset_names() -> impl Iterator<Item = &'static str> {
     presets().keys().map(String::as_str)
 }
 
+/// The config of a preset, to start one's own from.
+#[must_use]
+pub fn preset_config(name: &str) -> Option<Map<String, Value>> {
+    find(name).map(|(_, config)| config.clone())
+}
+
 /// The config of a preset. A Hub id answers to the preset of its last part:
 /// `meta-llama/Llama-3.1-8B` is `llama-3.1-8b`.
 pub(super) fn find(name: &str) -> Option<(&'static str, &'static Map<String, Value>)> {

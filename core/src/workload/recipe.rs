@@ -138,6 +138,14 @@ vocabulary! {
     } default Torch
 }
 
+impl Framework {
+    /// 16-bit parameters with fp32 main copies in the optimizer, whatever `params_dtype` says.
+    #[must_use]
+    pub const fn keeps_master_weights(self) -> bool {
+        matches!(self, Self::DeepSpeed | Self::Megatron | Self::Megatron2021)
+    }
+}
+
 vocabulary! {
     /// Which implementation of norms, activations and rotary embeddings runs.
     Kernels {
@@ -371,9 +379,50 @@ impl Recipe {
         matches!(self.method, Method::Lora | Method::Qlora | Method::QatLora)
     }
 
+    /// Whether `torch.autocast` casts fp32 tensors at use. `policy` says that a mixed-precision
+    /// policy of FSDP casts parameters instead.
+    #[must_use]
+    pub fn autocasts(&self, policy: bool) -> bool {
+        let sixteen_bit = self.compute.activations() != Dtype::Fp32;
+        self.autocast.unwrap_or(
+            sixteen_bit && self.params() == Dtype::Fp32 && !policy && !self.framework.keeps_master_weights(),
+        )
+    }
+
+    /// Whether an adapter sits on the linear layer of that name.
+    #[must_use]
+    pub fn adapts(&self, name: &str) -> bool {
+        self.frozen_base()
+            && self.lora.targets.iter().any(|t| t == name || (t == "all-linear" && name != "lm_head"))
+            && !self.saves_module(name)
+    }
+
+    /// Whether the module of that name is trained in full beside the adapters.
+    #[must_use]
+    pub fn saves_module(&self, name: &str) -> bool {
+        self.frozen_base() && self.lora.modules_to_save.iter().any(|t| t == name)
+    }
+
     /// The format the parameters are stored in.
     #[must_use]
     pub fn params(&self) -> Dtype {
         self.params_dtype.unwrap_or(if self.frozen_base() { self.compute.activations() } else { Dtype::Fp32 })
+    }
+}
+
+/// How many sequences of what length one optimizer step sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// Tokens per sequence.
+    pub seq_len: u64,
+    /// Sequences per optimizer step, all ranks together.
+    pub global_batch: u64,
+}
+
+impl Batch {
+    /// Micro-batches a data-parallel rank runs per step.
+    #[must_use]
+    pub fn accumulation(&self, data_parallel: u64, micro_batch: u64) -> u64 {
+        self.global_batch.div_ceil((data_parallel * micro_batch).max(1)).max(1)
     }
 }

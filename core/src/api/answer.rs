@@ -1,0 +1,169 @@
+//! What comes back. An infeasible plan is an answer: it says what binds and by how much.
+
+use serde::Serialize;
+
+use crate::assumption::Assumption;
+use crate::cluster::ClusterSummary;
+use crate::layout::Layout;
+use crate::memory::MemoryReport;
+use crate::quantity::{Bytes, Seconds, Usd, UsdPerSecond};
+use crate::step::StepReport;
+use crate::term::Terms;
+use crate::vocabulary::vocabulary;
+use crate::workload::ModelSummary;
+
+vocabulary! {
+    /// Whether the fullest rank fits its accelerator.
+    Verdict {
+        /// Even the upper end of the interval fits.
+        Fits = "fits",
+        /// It fits, but less surely than nine times in ten.
+        Tight = "tight",
+        /// It needs more than the accelerator has.
+        DoesNotFit = "does_not_fit",
+    } default Fits
+}
+
+/// Memory held against the accelerator.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+pub struct Fit {
+    /// Whether it fits.
+    pub verdict: Verdict,
+    /// Memory a framework can use on one accelerator.
+    pub capacity: Bytes,
+    /// Capacity less need; negative when it does not fit.
+    pub headroom: Bytes,
+    /// In one sentence: what binds and by how much.
+    pub reason: String,
+}
+
+/// The whole run: steps, time, money.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+pub struct RunReport {
+    /// Optimizer steps.
+    pub steps: f64,
+    /// Tokens trained on.
+    pub tokens: f64,
+    /// Wall time.
+    pub time: Seconds,
+    /// Price of the whole cluster; none when the catalogue has no price of that kind.
+    pub price: Option<Price>,
+    /// Money by term; none without a price.
+    pub cost: Option<Terms<Usd>>,
+}
+
+/// A price with its origin.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+pub struct Price {
+    /// All accelerators together.
+    pub cluster: UsdPerSecond,
+    /// Which kind of price it is.
+    pub kind: super::PriceKind,
+    /// Where it was read.
+    pub source: String,
+    /// When it was read.
+    pub as_of: String,
+}
+
+/// What one layout needs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+pub struct EstimateAnswer {
+    /// Version of this format.
+    pub schema_version: u32,
+    /// The model.
+    pub model: ModelSummary,
+    /// The machines.
+    pub cluster: ClusterSummary,
+    /// The layout, every degree filled in.
+    pub layout: Layout,
+    /// Sequences per optimizer step.
+    pub global_batch: u64,
+    /// Tokens per sequence.
+    pub seq_len: u64,
+    /// Micro-batches per optimizer step on each data-parallel rank.
+    pub gradient_accumulation: u64,
+    /// Whether it fits.
+    pub fit: Fit,
+    /// Peak memory, opened.
+    pub memory: MemoryReport,
+    /// Step time, opened.
+    pub step: StepReport,
+    /// The run, when the request says how much is trained.
+    pub run: Option<RunReport>,
+    /// What was assumed for each thing not given.
+    pub assumptions: Vec<Assumption>,
+}
+
+/// One plan in a list.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+pub struct PlanLine {
+    /// The layout.
+    pub layout: Layout,
+    /// Micro-batches per optimizer step on each data-parallel rank.
+    pub gradient_accumulation: u64,
+    /// Device memory of the fullest rank.
+    pub memory: Bytes,
+    /// Capacity less need.
+    pub headroom: Bytes,
+    /// Whether it fits.
+    pub verdict: Verdict,
+    /// Step time.
+    pub step_time: Seconds,
+    /// Tokens per second of the whole cluster.
+    pub tokens_per_second: f64,
+    /// Model FLOPs utilisation.
+    pub mfu: f64,
+    /// Wall time of the run.
+    pub run_time: Option<Seconds>,
+    /// Money of the run.
+    pub cost: Option<Usd>,
+}
+
+/// A strategy that does not fit, or cannot run, and why.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+pub struct Rejection {
+    /// The layout of that strategy that comes nearest.
+    pub layout: Layout,
+    /// One sentence with its figure.
+    pub reason: String,
+    /// What it needs more than there is; none when a rule and not memory forbids it.
+    pub shortfall: Option<Bytes>,
+}
+
+vocabulary! {
+    /// Why the search ended.
+    StopReason {
+        /// Every candidate was looked at.
+        Exhausted = "exhausted",
+        /// The limit of candidates was reached.
+        CandidateLimit = "candidate_limit",
+    } default Exhausted
+}
+
+/// The best layout, the next best, and why not the others.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+pub struct PlanAnswer {
+    /// Version of this format.
+    pub schema_version: u32,
+    /// Whether any layout fits.
+    pub feasible: bool,
+    /// The best layout in full; when nothing fits, the one that comes nearest.
+    pub best: EstimateAnswer,
+    /// The best plan of each strategy and recompute setting that fits, best first.
+    pub ranked: Vec<PlanLine>,
+    /// Strategies that do not fit or cannot run.
+    pub rejected: Vec<Rejection>,
+    /// When nothing fits: changes that would make it fit, cheapest first.
+    pub nearest_changes: Vec<String>,
+    /// Candidates looked at.
+    pub candidates: u64,
+    /// Why the search ended.
+    pub stop_reason: StopReason,
+}

@@ -1,0 +1,167 @@
+//! Peak memory of one rank: a timeline, not a sum.
+
+mod line;
+mod loss;
+mod report;
+mod rules;
+mod states;
+mod tape;
+mod timeline;
+mod weights;
+
+pub use report::{MemoryReport, Phase};
+
+use crate::layout::{Layout, Recompute, Schedule};
+use crate::quantity::Bytes;
+use crate::term::{Interval80, Term, Terms};
+use crate::workload::{Batch, Block, Model, Recipe};
+use timeline::{Instant, Parts, Share, Stage};
+
+/// Bytes one layer keeps from forward to backward for `tokens` tokens, as real PyTorch counts them
+/// (`tests/data/corpus/layer_activations.csv`).
+#[must_use]
+pub fn layer_saved_bytes(block: &Block, recipe: &Recipe, layout: &Layout, seq_len: u64, tokens: u64) -> Bytes {
+    let mode = rules::Mode::new(recipe, layout, seq_len);
+    let bytes = rules::interpret(block, &mode);
+    let t = tokens as f64;
+    Bytes::of(if layout.recompute == Recompute::Full {
+        bytes.input.at(t)
+    } else {
+        bytes.kept.at(t) + bytes.weight_copies
+    })
+}
+
+/// Peak memory of the fullest rank.
+#[must_use]
+pub fn estimate(model: &Model, recipe: &Recipe, layout: &Layout, batch: &Batch) -> MemoryReport {
+    let accumulation = batch.accumulation(layout.data_parallel(), layout.micro_batch);
+    let mut fullest: Option<(u64, [(Instant, Parts); 8], Stage<'_>)> = None;
+    for (index, share) in shares(model, layout, accumulation) {
+        let stage = Stage::new(model, recipe, layout, batch.seq_len, accumulation > 1, share);
+        let instants = stage.instants(layout.micro_batch as f64);
+        let peak = peak_of(&instants).1;
+        if fullest.as_ref().is_none_or(|(_, best, _)| peak > peak_of(best).1) {
+            fullest = Some((index, instants, stage));
+        }
+    }
+    match fullest {
+        Some((index, instants, stage)) => report(index, &instants, &stage),
+        None => empty(),
+    }
+}
+
+fn peak_of(instants: &[(Instant, Parts); 8]) -> (usize, f64) {
+    let mut best = (0, 0.0);
+    for (i, (_, parts)) in instants.iter().enumerate() {
+        let total = parts.total();
+        if total > best.1 {
+            best = (i, total);
+        }
+    }
+    best
+}
+
+/// The stages that can be fullest: without a pipeline the one; with one, the first (most
+/// micro-batches in flight, the embedding) and the last (head and loss).
+fn shares(model: &Model, layout: &Layout, accumulation: u64) -> Vec<(u64, Share)> {
+    let layers = model.layers();
+    let p = layout.pipeline_parallel;
+    if p <= 1 {
+        return vec![(0, Share { from: 0, to: layers, first: true, last: true, in_flight: 1.0 })];
+    }
+    let per = layers.div_ceil(p);
+    [0, p - 1]
+        .into_iter()
+        .map(|i| {
+            let share = Share {
+                from: (i * per).min(layers),
+                to: ((i + 1) * per).min(layers),
+                first: i == 0,
+                last: i == p - 1,
+                in_flight: in_flight(layout, accumulation, i),
+            };
+            (i, share)
+        })
+        .collect()
+}
+
+/// Micro-batches whose activations a stage holds at once.
+///
+/// Source: Narayanan 2021 section 2.2: GPipe all m, 1F1B at most p - i; interleaving adds
+/// (p - 1) / (p v) of that; Qi 2024: H1 as 1F1B, H2 up to 2p - 1, V p; DeepSeek-AI 2024: p + 1.
+fn in_flight(layout: &Layout, m: u64, stage: u64) -> f64 {
+    let (p, m, i) = (layout.pipeline_parallel as f64, m as f64, stage as f64);
+    let v = layout.pipeline_chunks.max(1) as f64;
+    match layout.pipeline_schedule {
+        Schedule::Gpipe => m,
+        Schedule::OneFOneB | Schedule::ZeroBubbleH1 => m.min(p - i),
+        Schedule::Interleaved => m.min((p - i) * (1.0 + (p - 1.0) / (p * v))),
+        Schedule::ZeroBubbleH2 => m.min(2.0 * (p - i) - 1.0),
+        Schedule::ZeroBubbleV => m.min(p),
+        Schedule::DualPipe => m.min(p + 1.0),
+    }
+}
+
+type Part = (&'static str, fn(&Parts) -> f64, &'static str, &'static str);
+
+const PARTS: &[Part] = &[
+    ("parameters", |p| p.parameters, "parameters on the rank x bytes of their type", "profile of the framework"),
+    ("master weights", |p| p.master, "4 bytes per parameter / ranks that shard them", "Rajbhandari 2020, section 3"),
+    ("optimizer states", |p| p.optimizer, "moments per parameter / ranks that shard them", "torch.optim"),
+    ("EMA", |p| p.ema, "one copy of the trained parameters", "torch.optim.swa_utils"),
+    ("framework buffers", |p| p.framework, "communication buckets, main gradients and model buffers that persist", "DDP, DeepSpeed and Megatron sources"),
+    ("batch", |p| p.inputs, "16 t: token ids and labels, 8 bytes each", "PyTorch"),
+    ("gradients", |p| p.gradients, "gradients made so far / ranks that shard them", "autograd"),
+    ("saved activations", |p| p.activations, "sum over layers of distinct storages kept", "tape of the layer"),
+    ("backward of one layer", |p| p.working, "kept tensors, gradients and temporaries at the fullest operation", "tape of the layer"),
+    ("logits and loss", |p| p.loss, "multiples of u = 2 t V", "cross-entropy implementation"),
+    ("gathered parameters", |p| p.gathered, "root unit and the units in use, unsharded", "FSDP"),
+    ("gradient reduction", |p| p.reduction, "input of the reduce-scatter", "FSDP, DeepSpeed"),
+    ("cast weights", |p| p.copies, "compute-type copies of weights kept for backward", "torch.autocast"),
+    ("optimizer temporaries", |p| p.temporaries, "one copy of the trained parameters (foreach), none (fused)", "torch.optim"),
+];
+
+fn report(stage_index: u64, instants: &[(Instant, Parts); 8], stage: &Stage<'_>) -> MemoryReport {
+    let phases: Vec<Phase> = instants
+        .iter()
+        .map(|(instant, parts)| Phase {
+            name: instant.name().into(),
+            allocated: Terms(
+                PARTS
+                    .iter()
+                    .filter(|(_, amount, ..)| amount(parts) > 0.0)
+                    .map(|(name, amount, formula, source)| {
+                        Term::new(*name, Bytes::of(amount(parts)), *formula, *source)
+                    })
+                    .collect(),
+            ),
+        })
+        .collect();
+    let (peak, total) = peak_of(instants);
+    let allocated = Bytes::of(total);
+    MemoryReport {
+        phases,
+        peak,
+        stage: stage_index,
+        allocated,
+        reserved: Terms(vec![Term::new("allocated", allocated, "peak of the phases", "timeline")]),
+        device: Terms(vec![Term::new("allocated", allocated, "peak of the phases", "timeline")]),
+        device_interval80: Interval80 { low: allocated, high: allocated },
+        needed: allocated,
+        host: Terms(vec![Term::new("offloaded states", Bytes::of(stage.states().host), "states that rest on the host", "layout.offload")]),
+    }
+}
+
+fn empty() -> MemoryReport {
+    MemoryReport {
+        phases: Vec::new(),
+        peak: 0,
+        stage: 0,
+        allocated: Bytes::ZERO,
+        reserved: Terms::default(),
+        device: Terms::default(),
+        device_interval80: Interval80 { low: Bytes::ZERO, high: Bytes::ZERO },
+        needed: Bytes::ZERO,
+        host: Terms::default(),
+    }
+}

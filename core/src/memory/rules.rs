@@ -1,0 +1,288 @@
+//! What each operation of the vocabulary keeps for backward, per implementation.
+//!
+//! Source: the modelling code of Transformers 5 and PyTorch 2.15's derivatives, each rule checked
+//! against the bytes real PyTorch saves.
+
+mod attention;
+mod experts;
+mod linear;
+mod pointwise;
+
+use super::line::Line;
+use super::tape::{BlockBytes, Id, Tape};
+use crate::layout::Layout;
+use crate::workload::{
+    Act, AttentionKernel, Block, BlockKind, Compute, Kernels, Method, Op, OpKind, Recipe, Slot, Split,
+};
+
+/// Number formats and sizes one rank computes with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mode<'a> {
+    pub(super) recipe: &'a Recipe,
+    /// Bytes of an activation that matrix multiplications take and give.
+    pub(super) compute: f64,
+    /// Bytes of an element of the residual stream.
+    pub(super) residual: f64,
+    /// Bytes of a gathered weight, and of its gradient before any reduction.
+    pub(super) weight: f64,
+    /// `torch.autocast` casts fp32 tensors at use.
+    pub(super) autocast: bool,
+    /// Whether norms (and biases) are trained.
+    pub(super) train_base: bool,
+    /// Tokens of a sequence that keys span.
+    pub(super) seq: f64,
+    /// Tensor-parallel ranks.
+    pub(super) tp: f64,
+    /// Whether norms and residuals are cut along the sequence.
+    pub(super) sequence_parallel: bool,
+    /// Routed experts on this rank.
+    pub(super) expert_share: f64,
+    /// Dropouts are on.
+    pub(super) dropout: bool,
+    /// The block's input needs a gradient.
+    pub(super) input_grad: bool,
+    /// Modules of one layer whose scores and activations are recomputed.
+    pub(super) selective: bool,
+}
+
+impl<'a> Mode<'a> {
+    /// The mode of a recipe under a layout.
+    pub(super) fn new(recipe: &'a Recipe, layout: &Layout, seq_len: u64) -> Self {
+        let compute = recipe.compute.activations().bytes();
+        let params = recipe.params().bytes();
+        let gathers = layout.sharding.is_fsdp();
+        let autocast = recipe.autocasts(gathers);
+        let casts_parameters = gathers && !autocast && params > compute;
+        let sixteen_bit_engine = layout.sharding.is_zero() || recipe.framework.keeps_master_weights();
+        let weight = if casts_parameters || sixteen_bit_engine { compute } else { params };
+        let residual = if recipe.kbit_preparation { 4.0 } else { weight };
+        Self {
+            recipe,
+            compute: if autocast { compute } else { compute.min(weight.max(compute)) },
+            residual,
+            weight,
+            autocast,
+            train_base: !recipe.frozen_base(),
+            seq: seq_len as f64,
+            tp: layout.tensor_parallel as f64,
+            sequence_parallel: layout.sequence_parallel,
+            expert_share: 1.0 / layout.expert_parallel as f64,
+            dropout: !recipe.no_dropout,
+            input_grad: true,
+            selective: false,
+        }
+    }
+
+    fn fused(&self) -> bool {
+        self.recipe.kernels != Kernels::Eager
+    }
+}
+
+/// Interprets a block.
+pub(super) fn interpret(block: &Block, mode: &Mode<'_>) -> BlockBytes {
+    let mut reader = Reader {
+        mode,
+        tape: Tape::with_capacity(4 * block.ops.len() + 8),
+        slots: Vec::with_capacity(block.slots.len()),
+    };
+    reader.run(block)
+}
+
+/// A slot of the block on the tape.
+#[derive(Clone, Copy)]
+struct Place {
+    id: Id,
+    /// Cut over the tensor-parallel ranks.
+    cut: bool,
+    /// What made it, where a later rule must know.
+    origin: Origin,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    Other,
+    /// The output of an activation, and the tensor it was made from.
+    Activation(Id),
+    /// Laid out head by head, so that attention's output must be copied.
+    HeadMajor,
+}
+
+struct Reader<'m, 'a> {
+    mode: &'m Mode<'a>,
+    tape: Tape,
+    slots: Vec<Place>,
+}
+
+impl Reader<'_, '_> {
+    fn run(&mut self, block: &Block) -> BlockBytes {
+        let m = self.mode;
+        let cut = m.sequence_parallel;
+        for info in block.slots.iter().take(2) {
+            let id = self.tape.tensor(self.elements(info.width as f64, cut), m.residual, m.input_grad);
+            self.slots.push(Place { id, cut, origin: Origin::Other });
+        }
+        let input = 0;
+        for op in &block.ops {
+            let place = self.op(block, op);
+            self.slots.push(place);
+        }
+        let output = self.slots.last().map_or(input, |p| p.id);
+        let mut bytes = self.tape.finish(input, output);
+        if block.kind == BlockKind::Embedding {
+            bytes.input = Line::ZERO;
+        }
+        bytes
+    }
+
+    /// Elements per token of a tensor of `width`, on this rank.
+    fn elements(&self, width: f64, cut: bool) -> Line {
+        Line::per_token(if cut { width / self.mode.tp } else { width })
+    }
+
+    fn place(&self, slot: Slot) -> Place {
+        self.slots.get(usize::from(slot)).copied().unwrap_or(Place { id: 0, cut: false, origin: Origin::Other })
+    }
+
+    fn input(&self, op: &Op, i: usize) -> Place {
+        self.place(op.inputs.get(i).copied().unwrap_or_default())
+    }
+
+    /// Any of the tensors needs a gradient.
+    fn any_grad(&self, ids: &[Id]) -> bool {
+        ids.iter().any(|&i| self.tape.grad(i))
+    }
+
+    /// A new tensor like `like`, of another width in bytes, by a step that keeps nothing.
+    fn cast(&mut self, x: Id, width: f64) -> Id {
+        if (self.tape.width(x) - width).abs() < f64::EPSILON {
+            return x;
+        }
+        let out = self.tape.tensor(self.tape.elements(x), width, self.tape.grad(x));
+        self.tape.step(&[x], out);
+        out
+    }
+
+    fn like(&mut self, x: Id) -> Id {
+        self.tape.tensor(self.tape.elements(x), self.tape.width(x), self.tape.grad(x))
+    }
+
+    fn op(&mut self, block: &Block, op: &Op) -> Place {
+        let width = block.slots.get(usize::from(op.output)).map_or(0, |s| s.width) as f64;
+        let x = self.input(op, 0);
+        let other = |id| Place { id, cut: x.cut, origin: Origin::Other };
+        match op.kind {
+            OpKind::Linear(l) => self.linear(x, &l),
+            OpKind::Norm(n) => other(self.norm(x.id, &n)),
+            OpKind::Rotary(r) => self.rotary(x, &r),
+            OpKind::Attention(a) => self.attention(op, &a),
+            OpKind::Activation(act) => self.activation(x, act),
+            OpKind::Product => self.product(x, self.input(op, 1)),
+            OpKind::Add => {
+                let y = self.input(op, 1).id;
+                let grad = self.any_grad(&[x.id, y]);
+                let width = self.tape.width(x.id).max(self.tape.width(y));
+                let out = self.tape.tensor(self.tape.elements(x.id), width, grad);
+                self.tape.step(&[x.id, y], out).passes();
+                other(out)
+            }
+            OpKind::Scale => {
+                let out = self.like(x.id);
+                self.tape.step(&[x.id], out);
+                other(out)
+            }
+            OpKind::Softcap => {
+                let out = self.like(x.id);
+                self.tape.step(&[x.id], out);
+                self.tape.keep(out);
+                let scaled = self.like(out);
+                self.tape.step(&[out], scaled);
+                other(scaled)
+            }
+            OpKind::Dropout if self.mode.dropout => other(self.dropout(x.id)),
+            OpKind::Dropout => x,
+            OpKind::View => {
+                let id = self.tape.view(x.id, self.elements(width, x.cut));
+                self.tape.step(&[x.id], id);
+                Place { id, ..x }
+            }
+            OpKind::Assemble => {
+                let ids: Vec<Id> = (0..usize::from(op.arity)).map(|i| self.input(op, i).id).collect();
+                let grad = self.any_grad(&ids);
+                let out = self.tape.tensor(self.elements(width, x.cut), self.tape.width(x.id), grad);
+                self.tape.step(&ids, out);
+                other(out)
+            }
+            OpKind::Router(r) => other(self.router(x.id, &r)),
+            OpKind::Experts(e) => other(self.experts(x.id, self.input(op, 1).id, &e)),
+            OpKind::Scan(s) => self.scan(x, self.input(op, 1), &s),
+            OpKind::Lookup(t) => {
+                let m = self.mode;
+                let trained = m.train_base;
+                let cut = m.sequence_parallel;
+                let out = self.tape.tensor(self.elements(t.width as f64, cut), m.residual, trained || m.input_grad);
+                let rows = if t.split == Split::Vocabulary { t.rows as f64 / m.tp } else { t.rows as f64 };
+                self.tape.step(&[], out);
+                if trained {
+                    self.tape.weight_grad(rows * t.width as f64 * m.weight);
+                }
+                Place { id: out, cut, origin: Origin::Other }
+            }
+            OpKind::Parameter(t) => {
+                let out = self.tape.borrowed(Line::ZERO, self.mode.weight, self.mode.train_base);
+                self.tape.step(&[], out);
+                if self.mode.train_base {
+                    self.tape.weight_grad(t.rows as f64 * t.width as f64 * self.mode.weight);
+                }
+                Place { id: out, ..x }
+            }
+            OpKind::Loss => x,
+        }
+    }
+}
+
+/// Which attention code runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kernel {
+    Flash,
+    Efficient,
+    Math,
+    Eager,
+}
+
+/// Which code `kernel` ends up in for this attention: PyTorch's flash kernel takes neither a mask
+/// tensor nor fp32, and a family without a fused path runs eagerly.
+pub(super) fn kernel_of(spec: &crate::workload::Attention, mode: &Mode<'_>) -> Kernel {
+    let masked = spec.masked
+        || mode.recipe.padding_mask
+        || spec.bias != crate::workload::AttentionBias::None
+        || spec.window.is_some_and(|w| mode.seq >= w as f64);
+    match mode.recipe.attention {
+        AttentionKernel::Eager => Kernel::Eager,
+        AttentionKernel::Math => Kernel::Math,
+        AttentionKernel::Efficient => Kernel::Efficient,
+        AttentionKernel::Sdpa if spec.eager_only => Kernel::Eager,
+        AttentionKernel::Sdpa if masked || mode.compute > 2.0 => Kernel::Efficient,
+        _ => Kernel::Flash,
+    }
+}
+
+impl Mode<'_> {
+    /// Whether fake quantisation wraps the linear layers.
+    pub(super) fn fake_quantised(&self) -> bool {
+        matches!(self.recipe.method, Method::Qat | Method::QatLora)
+    }
+
+    /// Linear layers run in 8 bits.
+    pub(super) fn eight_bit(&self) -> bool {
+        matches!(self.recipe.compute, Compute::Fp8 | Compute::Mxfp8 | Compute::Nvfp4)
+    }
+}
+
+/// Elementwise tensors that a Python-written activation keeps beside its output, in elements.
+pub(super) const fn python_activation(act: Act) -> usize {
+    match act {
+        Act::GeluNew => 4,
+        Act::GeluFast => 7,
+        _ => 0,
+    }
+}

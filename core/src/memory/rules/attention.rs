@@ -1,0 +1,130 @@
+//! Scaled dot-product attention.
+
+use super::super::line::Line;
+use super::super::tape::Id;
+use super::{Kernel, Origin, Place, Reader, kernel_of};
+use crate::workload::{Attention, AttentionBias, Op};
+
+const FP32: f64 = 4.0;
+
+impl Reader<'_, '_> {
+    pub(super) fn attention(&mut self, op: &Op, spec: &Attention) -> Place {
+        let (q, k, v) = (self.input(op, 0), self.input(op, 1), self.input(op, 2));
+        let shards = if q.cut { self.mode.tp } else { 1.0 };
+        let heads = spec.heads as f64 / shards;
+        let out_elements = Line::per_token(heads * spec.v_head as f64);
+        let grad = self.any_grad(&[q.id, k.id, v.id]);
+        let out = self.tape.tensor(out_elements, self.tape.width(v.id), grad);
+        match kernel_of(spec, self.mode) {
+            Kernel::Flash => self.flash(q.id, k.id, v.id, out, spec, heads),
+            Kernel::Efficient => self.efficient(q.id, k.id, v.id, out, spec, heads),
+            Kernel::Math => self.math(q.id, k.id, v.id, out, heads),
+            Kernel::Eager => return self.eager_attention(q, k, v, out, spec, heads),
+        }
+        // Inputs laid out head by head give an output that the projection must copy.
+        if q.origin == Origin::HeadMajor {
+            let copy = self.like(out);
+            self.tape.step(&[out], copy);
+            return Place { id: copy, cut: q.cut, origin: Origin::Other };
+        }
+        Place { id: out, cut: q.cut, origin: Origin::Other }
+    }
+
+    /// Keeps q, k, v, its output and the log-sum-exp. Backward accumulates dq in fp32 and, with
+    /// grouped heads, expands dk and dv to all heads before summing.
+    fn flash(&mut self, q: Id, k: Id, v: Id, out: Id, spec: &Attention, heads: f64) {
+        self.tape.step(&[q, k, v], out);
+        for id in [q, k, v, out] {
+            self.tape.keep(id);
+        }
+        let lse = self.tape.tensor(Line::per_token(heads), FP32, false);
+        self.tape.keep(lse);
+        let grouped = if spec.kv_heads < spec.heads { self.tape.bytes(q) + self.tape.bytes(q) } else { Line::ZERO };
+        self.tape.temporary(self.tape.elements(q) * FP32 + grouped);
+    }
+
+    /// PyTorch's memory-efficient kernel: k and v repeated to all heads; a mask becomes a bias of
+    /// the whole score matrix, one per sample.
+    fn efficient(&mut self, q: Id, k: Id, v: Id, out: Id, spec: &Attention, heads: f64) {
+        let (k, v) = (self.repeated(k, spec, heads), self.repeated(v, spec, heads));
+        self.tape.step(&[q, k, v], out);
+        for id in [q, k, v, out] {
+            self.tape.keep(id);
+        }
+        let lse = self.tape.tensor(Line::per_token(heads), FP32, false);
+        self.tape.keep(lse);
+        let seq = self.mode.seq;
+        let masked = spec.masked
+            || self.mode.recipe.padding_mask
+            || spec.window.is_some_and(|w| seq >= w as f64);
+        let bias = match spec.bias {
+            AttentionBias::None if masked => Line::per_token(seq),
+            AttentionBias::None => Line::ZERO,
+            AttentionBias::Alibi => Line::per_token(seq * heads),
+            AttentionBias::Relative => Line::fixed(seq * seq * heads),
+        };
+        if bias != Line::ZERO {
+            let width = self.tape.width(q);
+            let bias = self.tape.tensor(bias, width, false);
+            self.tape.keep(bias);
+        }
+    }
+
+    /// PyTorch's math fallback runs in fp32 and keeps the probabilities.
+    fn math(&mut self, q: Id, k: Id, v: Id, out: Id, heads: f64) {
+        let wide: Vec<Id> = [q, k, v].into_iter().map(|x| self.cast(x, FP32)).collect();
+        let probabilities = self.tape.tensor(Line::per_token(heads * self.mode.seq), FP32, true);
+        self.tape.step(wide.get(..2).unwrap_or_default(), probabilities);
+        for &id in &wide {
+            self.tape.keep(id);
+        }
+        self.tape.keep(probabilities);
+        self.tape.step(&[probabilities, wide.get(2).copied().unwrap_or(v)], out);
+    }
+
+    /// Scores and probabilities in memory, as Transformers writes them.
+    fn eager_attention(&mut self, q: Place, k: Place, v: Place, out: Id, spec: &Attention, heads: f64) -> Place {
+        let width = self.tape.width(q.id);
+        let scores = Line::per_token(heads * self.mode.seq);
+        let keys = self.repeated(k.id, spec, heads);
+        let values = self.repeated(v.id, spec, heads);
+        let mut raw = self.tape.tensor(scores, width, true);
+        self.tape.step(&[q.id, keys], raw);
+        self.tape.keep(q.id);
+        self.tape.keep(keys);
+        if spec.softcap {
+            let capped = self.like(raw);
+            self.tape.step(&[raw], capped);
+            self.tape.keep(capped);
+            raw = capped;
+        }
+        let soft = if spec.softmax_fp32 || self.mode.autocast { FP32 } else { width };
+        let extra = if spec.sinks { Line::per_token(heads) } else { Line::ZERO };
+        let probabilities = self.tape.tensor(scores + extra, soft, true);
+        self.tape.step(&[raw], probabilities).temporary(scores * (soft + width));
+        self.tape.keep(probabilities);
+        let mut weights = self.cast(probabilities, width);
+        if spec.dropout && self.mode.dropout {
+            weights = self.dropout(weights);
+        }
+        let attended = self.like(out);
+        self.tape.step(&[weights, values], attended);
+        self.tape.keep(weights);
+        self.tape.keep(values);
+        // Transposed back to token-major: a copy, which the projection keeps.
+        self.tape.step(&[attended], out);
+        Place { id: out, cut: q.cut, origin: Origin::Other }
+    }
+
+    /// Keys or values repeated so that each query head has its own; the same tensor when it has.
+    fn repeated(&mut self, x: Id, spec: &Attention, heads: f64) -> Id {
+        if spec.kv_heads >= spec.heads {
+            return x;
+        }
+        let elements = self.tape.elements(x) * (spec.heads as f64 / spec.kv_heads as f64);
+        debug_assert!(heads > 0.0);
+        let out = self.tape.tensor(elements, self.tape.width(x), self.tape.grad(x));
+        self.tape.step(&[x], out);
+        out
+    }
+}

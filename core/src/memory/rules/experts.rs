@@ -1,0 +1,123 @@
+//! Routers and routed experts (grouped matrix multiplications).
+
+use super::super::line::Line;
+use super::super::tape::Id;
+use super::Reader;
+use crate::workload::{Experts, ExpertsKind, Router, RouterKind};
+
+const FP32: f64 = 4.0;
+const INT64: f64 = 8.0;
+
+impl Reader<'_, '_> {
+    /// Logits, fp32 probabilities over all experts, the chosen weights and their indices.
+    pub(super) fn router(&mut self, x: Id, r: &Router) -> Id {
+        let m = self.mode;
+        let wide = matches!(r.kind, RouterKind::SoftmaxFp32Input | RouterKind::SigmoidFp32Input);
+        let entry = if wide { self.cast(x, FP32) } else { self.cast(x, m.compute) };
+        let (experts, k) = (r.experts as f64, r.top_k as f64);
+        let width = if wide { FP32 } else { m.compute };
+        let logits = self.tape.tensor(Line::per_token(experts), width, true);
+        self.tape.step(&[entry], logits);
+        if m.train_base {
+            self.tape.keep(entry);
+            self.tape.weight_grad(r.inputs as f64 * experts * m.weight);
+        }
+        let chosen_first = r.kind == RouterKind::TopKSoftmax;
+        let (scored, soft) = if chosen_first { (k, width) } else { (experts, FP32) };
+        let probabilities = self.tape.tensor(Line::per_token(scored), soft, true);
+        self.tape.step(&[logits], probabilities);
+        self.tape.keep(probabilities);
+        let indices = self.tape.tensor(Line::per_token(k), INT64, false);
+        self.tape.keep(indices);
+        let kept_wide = matches!(
+            r.kind,
+            RouterKind::SoftmaxFp32Weights | RouterKind::SoftmaxFp32Input | RouterKind::SigmoidFp32Input
+        );
+        let mut weights = self.tape.tensor(Line::per_token(k), soft, true);
+        self.tape.step(&[probabilities], weights);
+        let normalised = matches!(
+            r.kind,
+            RouterKind::SoftmaxTopKNormalised | RouterKind::SoftmaxFp32Weights | RouterKind::SigmoidFp32Input
+        );
+        if normalised {
+            let sum = self.tape.tensor(Line::per_token(1.0), soft, true);
+            self.tape.keep(weights);
+            self.tape.keep(sum);
+        }
+        if !kept_wide {
+            weights = self.cast(weights, m.compute);
+        }
+        weights
+    }
+
+    /// Tokens gathered by expert, two grouped products, the activation between them, and the
+    /// weighting of the outputs.
+    pub(super) fn experts(&mut self, x: Id, weights: Id, e: &Experts) -> Id {
+        let m = self.mode;
+        let k = e.top_k as f64;
+        let copies = |width: f64| Line::per_token(k * width);
+        let hidden = e.hidden as f64;
+        let width = e.width as f64 / m.tp;
+        let owned = e.experts as f64 * m.expert_share;
+        let grad_bytes = m.weight;
+        // Source: grouped_mm_experts_forward: the permutation, its inverse and the token indices.
+        let tables = if e.kind == ExpertsKind::GatedClamped { 4.0 } else { 3.0 };
+        let entry = self.cast(x, m.compute);
+        let gathered = self.tape.tensor(copies(hidden), m.compute, true);
+        self.tape.step(&[entry], gathered);
+        let index = self.tape.tensor(Line::per_token(tables * k), INT64, false);
+        self.tape.keep(index);
+        let up_width = if e.kind == ExpertsKind::Plain { width } else { 2.0 * width };
+        let up = self.tape.tensor(copies(up_width), m.compute, true);
+        self.tape.step(&[gathered], up);
+        if m.train_base {
+            self.tape.keep(gathered);
+            self.tape.weight_grad(owned * hidden * up_width * grad_bytes);
+        }
+        let product = self.tape.tensor(copies(width), m.compute, true);
+        match e.kind {
+            ExpertsKind::Gated => {
+                let act = self.tape.tensor(copies(width), m.compute, true);
+                let (gate, other) = (self.tape.view(up, copies(width)), self.tape.view(up, copies(width)));
+                self.tape.step(&[up], gate).passes();
+                self.tape.step(&[up], other).passes();
+                self.tape.step(&[gate], act);
+                self.tape.keep(gate);
+                self.tape.step(&[act, other], product);
+                if !m.fused() {
+                    self.tape.keep(act);
+                }
+                self.tape.keep(other);
+            }
+            ExpertsKind::GatedClamped => {
+                let mut last = up;
+                // Clamped halves, sigmoid, glu and (up + 1).
+                for _ in 0..4 {
+                    let t = self.tape.tensor(copies(width), m.compute, true);
+                    self.tape.step(&[last], t);
+                    self.tape.keep(up);
+                    self.tape.keep(t);
+                    last = t;
+                }
+                self.tape.step(&[last], product);
+            }
+            ExpertsKind::Plain => {
+                self.tape.step(&[up], product);
+                self.tape.keep(up);
+            }
+        }
+        let down = self.tape.tensor(copies(hidden), m.compute, true);
+        self.tape.step(&[product], down);
+        if m.train_base {
+            self.tape.keep(product);
+            self.tape.weight_grad(owned * hidden * width * grad_bytes);
+        }
+        let weighted = self.tape.tensor(copies(hidden), m.compute.max(self.tape.width(weights)), true);
+        self.tape.step(&[down, weights], weighted);
+        self.tape.keep(down);
+        self.tape.keep(weights);
+        let out = self.tape.tensor(self.tape.elements(x), m.compute, true);
+        self.tape.step(&[weighted], out);
+        out
+    }
+}

@@ -1,0 +1,226 @@
+//! Norms, activations, products, dropout, rotary embeddings and the state-space mixer.
+
+use super::super::line::Line;
+use super::super::tape::Id;
+use super::{Origin, Place, Reader, python_activation};
+use crate::workload::{Act, Norm, NormKind, Rotary, RotaryKind, Scan, Split};
+
+const FP32: f64 = 4.0;
+
+impl Reader<'_, '_> {
+    pub(super) fn norm(&mut self, x: Id, n: &Norm) -> Id {
+        let m = self.mode;
+        let trained = m.train_base;
+        let shards = if n.split == Split::Column && n.groups > 1 { 1.0 } else { 1.0_f64 };
+        let weight = n.width as f64 / shards * m.weight;
+        let groups = self.tape.elements(x).per_token / n.width as f64;
+        let grad = self.tape.grad(x) || trained;
+        if let NormKind::Layer { bias } = n.kind {
+            // aten's kernel keeps its input and two fp32 statistics; autocast runs it in fp32.
+            let input = if m.autocast { self.cast(x, FP32) } else { x };
+            let out = self.tape.tensor(self.tape.elements(x), self.tape.width(input), grad);
+            self.tape.step(&[input], out);
+            self.tape.keep(input);
+            let stats = self.tape.tensor(Line::per_token(2.0 * groups), FP32, false);
+            self.tape.keep(stats);
+            if trained {
+                self.tape.weight_grad(weight * if bias { 2.0 } else { 1.0 });
+            }
+            return out;
+        }
+        if m.fused() {
+            let out = self.tape.tensor(self.tape.elements(x), m.compute, grad);
+            self.tape.step(&[x], out);
+            self.tape.keep(x);
+            let stats = self.tape.tensor(Line::per_token(groups), FP32, false);
+            self.tape.keep(stats);
+            if trained {
+                self.tape.weight_grad(weight);
+            }
+            return out;
+        }
+        let entry = self.tape.width(x);
+        let wide = self.cast(x, FP32);
+        let scale = self.tape.tensor(Line::per_token(groups), FP32, self.tape.grad(x));
+        self.tape.step(&[wide], scale);
+        self.tape.keep(wide);
+        self.tape.keep(scale);
+        // T5 multiplies its input itself, not the fp32 copy.
+        let factor = if n.kind == NormKind::RmsT5 { x } else { wide };
+        let normed = self.tape.tensor(self.tape.elements(x), FP32, self.tape.grad(x));
+        self.tape.step(&[factor, scale], normed);
+        self.tape.keep(factor);
+        self.tape.keep(scale);
+        match n.kind {
+            NormKind::RmsPlain => self.cast(normed, entry),
+            NormKind::RmsUpcast | NormKind::RmsOffset => {
+                let out = self.tape.tensor(self.tape.elements(x), FP32, grad);
+                self.tape.step(&[normed], out);
+                if trained {
+                    self.tape.keep(normed);
+                    self.tape.weight_grad(weight);
+                }
+                if n.kind == NormKind::RmsOffset {
+                    let offset = self.tape.tensor(Line::fixed(n.width as f64), FP32, false);
+                    self.tape.keep(offset);
+                }
+                self.cast(out, entry)
+            }
+            _ => {
+                let cast = self.cast(normed, entry);
+                let out = self.tape.tensor(self.tape.elements(x), entry.max(m.weight.min(entry)), grad);
+                self.tape.step(&[cast], out);
+                if trained {
+                    self.tape.keep(cast);
+                    self.tape.weight_grad(weight);
+                    // The product with the output's gradient, before it is summed over tokens.
+                    let copy = self.tape.bytes(cast);
+                    self.tape.temporary(copy);
+                }
+                out
+            }
+        }
+    }
+
+    pub(super) fn rotary(&mut self, x: Place, r: &Rotary) -> Place {
+        // cos and sin are shared by all layers, so nothing is kept here.
+        let id = self.like(x.id);
+        let copy = self.tape.bytes(x.id);
+        self.tape.step(&[x.id], id).temporary(copy);
+        let origin = match r.kind {
+            RotaryKind::Partial if !self.mode.fused() => Origin::HeadMajor,
+            _ => Origin::Other,
+        };
+        Place { id, cut: x.cut, origin }
+    }
+
+    pub(super) fn activation(&mut self, x: Place, act: Act) -> Place {
+        let out = self.like(x.id);
+        let python = if self.mode.fused() { 0 } else { python_activation(act) };
+        if python > 0 {
+            return Place { id: self.python_gelu(x.id, act), cut: x.cut, origin: Origin::Other };
+        }
+        self.tape.step(&[x.id], out);
+        match act {
+            Act::Relu | Act::Sigmoid | Act::Tanh => self.tape.keep(out),
+            Act::ReluSquared => {
+                self.tape.keep(out);
+                let squared = self.like(out);
+                self.tape.step(&[out], squared);
+                return Place { id: squared, cut: x.cut, origin: Origin::Other };
+            }
+            _ => self.tape.keep(x.id),
+        }
+        Place { id: out, cut: x.cut, origin: Origin::Activation(x.id) }
+    }
+
+    /// A GELU written as PyTorch expressions. `pow` runs in fp32 under autocast, and so does all
+    /// that follows from it.
+    fn python_gelu(&mut self, x: Id, act: Act) -> Id {
+        let wide = if self.mode.autocast { FP32 } else { self.tape.width(x) };
+        let n = self.tape.elements(x);
+        let grad = self.tape.grad(x);
+        let inner = if act == Act::GeluFast {
+            // 0.5 x (1 + tanh(c x (1 + k x x))): the products keep x, c x, k x and 1 + k x x.
+            let kx = self.like(x);
+            self.tape.step(&[x], kx);
+            let kxx = self.like(x);
+            self.tape.step(&[kx, x], kxx);
+            self.tape.keep(kx);
+            self.tape.keep(x);
+            let one = self.like(kxx);
+            self.tape.step(&[kxx], one);
+            let cx = self.like(x);
+            self.tape.step(&[x], cx);
+            let inner = self.like(one);
+            self.tape.step(&[cx, one], inner);
+            self.tape.keep(cx);
+            self.tape.keep(one);
+            inner
+        } else {
+            let base = self.cast(x, wide);
+            let cube = self.tape.tensor(n, wide, grad);
+            self.tape.step(&[base], cube);
+            self.tape.keep(base);
+            let inner = self.tape.tensor(n, wide, grad);
+            self.tape.step(&[x, cube], inner).passes();
+            inner
+        };
+        let tanh = self.like(inner);
+        self.tape.step(&[inner], tanh);
+        self.tape.keep(tanh);
+        let one = self.like(tanh);
+        self.tape.step(&[tanh], one).passes();
+        let half = self.like(x);
+        self.tape.step(&[x], half);
+        let out = self.like(one);
+        self.tape.step(&[half, one], out);
+        self.tape.keep(half);
+        self.tape.keep(one);
+        out
+    }
+
+    pub(super) fn product(&mut self, a: Place, b: Place) -> Place {
+        let grad = self.any_grad(&[a.id, b.id]);
+        let width = self.tape.width(a.id).max(self.tape.width(b.id));
+        let elements = if self.tape.elements(a.id).per_token >= self.tape.elements(b.id).per_token {
+            self.tape.elements(a.id)
+        } else {
+            self.tape.elements(b.id)
+        };
+        let out = self.tape.tensor(elements, width, grad);
+        self.tape.step(&[a.id, b.id], out);
+        for (mine, other) in [(a, b), (b, a)] {
+            if self.tape.grad(other.id) {
+                // A fused kernel keeps the activation's input and computes it again.
+                match mine.origin {
+                    Origin::Activation(from) if self.mode.fused() => self.tape.keep(from),
+                    _ => self.tape.keep(mine.id),
+                }
+            }
+        }
+        Place { id: out, cut: a.cut, origin: Origin::Other }
+    }
+
+    pub(super) fn dropout(&mut self, x: Id) -> Id {
+        let out = self.like(x);
+        self.tape.step(&[x], out);
+        let mask = self.tape.tensor(self.tape.elements(x), 1.0, false);
+        self.tape.keep(mask);
+        out
+    }
+
+    /// Mamba's mixer on its own kernels: the convolution keeps its input and output, the scan its
+    /// inputs (x, dt, B, C, z) and a state per chunk of tokens.
+    pub(super) fn scan(&mut self, x: Place, gate: Place, s: &Scan) -> Place {
+        let m = self.mode;
+        let inner = s.inner as f64;
+        let convolved = self.like(x.id);
+        self.tape.step(&[x.id], convolved);
+        self.tape.keep(x.id);
+        self.tape.keep(convolved);
+        if m.train_base {
+            self.tape.weight_grad((inner * s.taps as f64 + inner) * m.weight);
+        }
+        let projected =
+            self.tape.tensor(Line::per_token((s.rank + 2 * s.state) as f64), m.compute, self.tape.grad(convolved));
+        self.tape.step(&[convolved], projected);
+        self.tape.keep(convolved);
+        let step = self.tape.tensor(self.tape.elements(x.id), m.compute, self.tape.grad(projected));
+        self.tape.step(&[projected], step);
+        self.tape.keep(projected);
+        if m.train_base {
+            let projections = inner * (s.rank + 2 * s.state) as f64 + s.rank as f64 * inner + inner;
+            self.tape.weight_grad(projections * m.weight);
+        }
+        let out = self.like(x.id);
+        self.tape.step(&[convolved, step, gate.id], out);
+        self.tape.keep(convolved);
+        self.tape.keep(step);
+        self.tape.keep(gate.id);
+        if m.train_base {
+            self.tape.weight_grad((inner * s.state as f64 + inner) * m.weight);
+        }
+        Place { id: out, cut: x.cut, origin: Origin::Other }
+    }
+}

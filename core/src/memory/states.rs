@@ -1,0 +1,231 @@
+//! What a framework keeps between steps, in bytes per parameter, and what its optimizer needs for
+//! the step itself.
+
+use super::weights::BlockWeights;
+use crate::layout::{Layout, Offload, Sharding};
+use crate::workload::{BaseQuantization, Dtype, Framework, Method, Optimizer, Recipe};
+
+/// Bytes at rest on one rank.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct States {
+    pub(super) parameters: f64,
+    pub(super) optimizer: f64,
+    pub(super) master: f64,
+    /// Gradients once all are made, as the optimizer finds them.
+    pub(super) gradients: f64,
+    /// What the framework keeps beside: communication buckets, flat buffers.
+    pub(super) framework: f64,
+    /// Exponential moving average of the parameters.
+    pub(super) ema: f64,
+    /// The optimizer step's own temporaries.
+    pub(super) step: f64,
+    /// Of the optimizer's states and gradients, what rests on the host.
+    pub(super) host: f64,
+    /// Bytes of one unsharded gradient element as backward makes it.
+    pub(super) gradient_width: f64,
+}
+
+/// Over how many ranks each kind of state is divided.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Divisors {
+    pub(super) parameters: f64,
+    pub(super) gradients: f64,
+    pub(super) optimizer: f64,
+    /// The same three for routed experts, whose data-parallel group is smaller.
+    pub(super) experts: f64,
+}
+
+impl Divisors {
+    pub(super) fn of(layout: &Layout) -> Self {
+        let w = match layout.sharding {
+            Sharding::Zero1 | Sharding::Zero2 | Sharding::Zero3 | Sharding::DistributedOptimizer => {
+                (layout.data_parallel() * layout.context_parallel) as f64
+            }
+            s if s.shards() => layout.shard_ranks() as f64,
+            _ => 1.0,
+        };
+        let (parameters, gradients) = match layout.sharding {
+            Sharding::Zero1 | Sharding::DistributedOptimizer => (1.0, 1.0),
+            Sharding::Zero2 => (1.0, w),
+            _ => (w, w),
+        };
+        Self {
+            parameters,
+            gradients,
+            optimizer: w,
+            experts: (w * layout.tensor_parallel as f64 / layout.expert_parallel as f64).clamp(1.0, w),
+        }
+    }
+}
+
+/// Bytes of optimizer state per trained parameter, given the width of the parameter.
+///
+/// Source: torch.optim (states in the parameters' type); bitsandbytes (one byte a state and an
+/// fp32 absmax per 256-element block: 2 x (1 + 4/256) = 2.03125 bytes); torchao 4-bit AdamW
+/// (2 x (0.5 + 4/128)); Shazeer 2018 (Adafactor keeps a row and a column).
+pub(super) fn state_bytes(optimizer: Optimizer, width: f64) -> f64 {
+    match optimizer {
+        Optimizer::Adamw | Optimizer::AdamwFused | Optimizer::AdamwLoop | Optimizer::CpuAdam => 2.0 * width,
+        Optimizer::PagedAdamw => 2.0 * width,
+        Optimizer::Adamw8bit | Optimizer::PagedAdamw8bit => 2.0 * (1.0 + 4.0 / 256.0),
+        Optimizer::Adamw4bit => 2.0 * (0.5 + 4.0 / 128.0),
+        Optimizer::AdamwBf16States => 4.0,
+        Optimizer::Lion | Optimizer::Muon | Optimizer::SgdMomentum => width,
+        // A quarter of the hidden rank for the two moments, and the projector.
+        Optimizer::Galore => 2.0 * width * 0.25,
+        Optimizer::Adafactor | Optimizer::Lomo | Optimizer::Badam | Optimizer::Mezo | Optimizer::Sgd => 0.0,
+    }
+}
+
+/// Bytes per element of a quantised weight.
+///
+/// Source: Dettmers 2023: 4 bits and one fp32 absmax per 64 elements; double quantisation makes
+/// that one byte and an fp32 per 256 of them. GPTQ: 4 bits and 2.5 bytes per group of 128.
+pub(super) fn quantised_bytes(kind: BaseQuantization, double: bool) -> f64 {
+    match kind {
+        BaseQuantization::Nf4 | BaseQuantization::Fp4 => {
+            0.5 + if double { (1.0 + 4.0 / 256.0) / 64.0 } else { 4.0 / 64.0 }
+        }
+        BaseQuantization::Int8 => 1.0,
+        BaseQuantization::GptqInt4 => 0.5 + 2.5 / 128.0,
+    }
+}
+
+/// Bytes of the base parameters per rank, unsharded (used for gathers too): `plain` elements in
+/// `width` bytes each, quantised ones in few bits.
+pub(super) fn base_bytes(w: &BlockWeights, recipe: &Recipe, width: f64) -> f64 {
+    let quantised = quantised_bytes(recipe.base_quantization, recipe.double_quantization.unwrap_or(true));
+    let lifted = if recipe.kbit_preparation { 4.0 } else { width };
+    if recipe.method == Method::Qlora {
+        w.quantised * quantised + (w.base() - w.quantised) * lifted
+    } else {
+        w.base() * width
+    }
+}
+
+impl States {
+    /// Bytes at rest for the given weights of one rank.
+    pub(super) fn of(w: &BlockWeights, recipe: &Recipe, layout: &Layout) -> Self {
+        let d = Divisors::of(layout);
+        let trained = w.trainable(recipe);
+        let share = |per: f64| {
+            if recipe.frozen_base() {
+                trained / per
+            } else {
+                w.dense / per + w.experts / if per > 1.0 { d.experts } else { 1.0 }
+            }
+        };
+        let mut s = if layout.sharding.is_zero() || recipe.framework.keeps_master_weights() {
+            Self::sixteen_bit_engine(w, recipe, layout, &d, &share)
+        } else {
+            Self::torch(w, recipe, layout, &d, &share)
+        };
+        if recipe.ema {
+            s.ema = share(d.optimizer) * recipe.params().bytes();
+        }
+        if recipe.optimizer_in_backward {
+            s.gradients = 0.0;
+            s.step = 0.0;
+        }
+        if matches!(recipe.optimizer, Optimizer::PagedAdamw | Optimizer::PagedAdamw8bit) {
+            s.host += s.optimizer;
+            s.optimizer = 0.0;
+        }
+        if layout.offloads(Offload::Optimizer) || recipe.optimizer == Optimizer::CpuAdam {
+            s.host += s.optimizer + s.master;
+            s.optimizer = 0.0;
+            s.master = 0.0;
+            s.step = 0.0;
+        }
+        if layout.offloads(Offload::Param) {
+            s.host += s.parameters;
+            s.parameters = 0.0;
+        }
+        if layout.offloads(Offload::Gradient) || (layout.offloads(Offload::Optimizer) && layout.sharding.is_fsdp()) {
+            s.host += s.gradients;
+            s.gradients = 0.0;
+        }
+        s
+    }
+
+    /// PyTorch's own optimizers: states in the type of the parameters.
+    fn torch(w: &BlockWeights, recipe: &Recipe, layout: &Layout, d: &Divisors, share: &dyn Fn(f64) -> f64) -> Self {
+        let width = recipe.params().bytes();
+        let trained_width = if recipe.frozen_base() { recipe.lora.dtype.bytes() } else { width };
+        let trained = share(d.optimizer);
+        let base = if recipe.frozen_base() || d.parameters <= 1.0 {
+            base_bytes(w, recipe, width) / d.parameters
+        } else {
+            (w.dense / d.parameters + w.experts / d.experts) * width
+        };
+        let adapters = (w.adapters + w.saved) * trained_width / d.parameters;
+        let gradients = share(d.gradients) * trained_width;
+        let ddp = layout.sharding == Sharding::Ddp && layout.data_parallel() > 1;
+        // Source: torch DistributedDataParallel: gradients are copied into buckets that persist;
+        // with gradient_as_bucket_view they live there.
+        let framework = if ddp { gradients } else { 0.0 };
+        Self {
+            parameters: base + adapters,
+            optimizer: trained * state_bytes(recipe.optimizer, trained_width),
+            gradients: if ddp && layout.gradient_as_bucket_view { 0.0 } else { gradients },
+            framework,
+            step: optimizer_step(recipe.optimizer, trained * trained_width, w.largest.min(trained) * trained_width),
+            gradient_width: trained_width,
+            ..Self::default()
+        }
+    }
+
+    /// 16-bit parameters with fp32 main copies: DeepSpeed and Megatron.
+    fn sixteen_bit_engine(
+        w: &BlockWeights,
+        recipe: &Recipe,
+        layout: &Layout,
+        d: &Divisors,
+        share: &dyn Fn(f64) -> f64,
+    ) -> Self {
+        let width = recipe.compute.activations().bytes();
+        let whole = share(1.0);
+        let part = share(d.optimizer);
+        let frozen = if recipe.frozen_base() { base_bytes(w, recipe, width) / d.parameters } else { 0.0 };
+        let parameters = frozen + share(d.parameters) * width;
+        let moments = state_bytes(recipe.optimizer, Dtype::Fp32.bytes());
+        let mut s = Self {
+            parameters,
+            optimizer: part * moments,
+            master: part * 4.0,
+            gradient_width: width,
+            ..Self::default()
+        };
+        match (recipe.framework, layout.sharding) {
+            (Framework::Megatron, _) => {
+                // Source: Megatron-Core optimizer docs: fp32 main gradients accumulate in place of
+                // the 16-bit ones; the distributed optimizer divides main weights and moments.
+                s.gradients = whole * 4.0;
+                s.gradient_width = 4.0;
+            }
+            (Framework::Megatron2021, Sharding::None | Sharding::Ddp) => {
+                // Source: Megatron-LM 2021 float16 optimizer: 16-bit gradients and fp32 main ones.
+                s.gradients = whole * width;
+                s.framework = whole * 4.0;
+            }
+            (_, Sharding::Zero1) => s.gradients = whole * width,
+            (_, Sharding::Zero2) => s.gradients = (part * width).max(w.largest * width),
+            (_, Sharding::Zero3) => s.gradients = part * width,
+            _ => s.gradients = whole * width,
+        }
+        s
+    }
+}
+
+/// Temporaries of the optimizer's step, given the bytes of the trained parameters on this rank and
+/// of their largest tensor.
+///
+/// Source: torch.optim: the multi-tensor (foreach) path makes one copy in the parameters' type,
+/// the fused kernel none, the loop two of the tensor at hand.
+fn optimizer_step(optimizer: Optimizer, parameters: f64, largest: f64) -> f64 {
+    match optimizer {
+        Optimizer::Adamw | Optimizer::AdamwBf16States => parameters,
+        Optimizer::AdamwLoop | Optimizer::Muon | Optimizer::Galore => 2.0 * largest,
+        _ => 0.0,
+    }
+}
