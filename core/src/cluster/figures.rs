@@ -89,6 +89,18 @@ impl Accelerator {
         self.link_bidirectional_gb_s.map(|both| gb_s(both / 2.0))
     }
 
+    /// The best bf16 matrix product measured on the whole part.
+    #[must_use]
+    pub fn measured_bf16(&self) -> Option<FlopsPerSecond> {
+        self.measured_bf16_tflops.map(|x| FlopsPerSecond::of(x * 1e12))
+    }
+
+    /// The best fp8 matrix product measured on the whole part.
+    #[must_use]
+    pub fn measured_fp8(&self) -> Option<FlopsPerSecond> {
+        self.measured_fp8_tflops.map(|x| FlopsPerSecond::of(x * 1e12))
+    }
+
     /// Design power.
     #[must_use]
     pub fn power(&self) -> Option<Watts> {
@@ -168,9 +180,10 @@ impl Link {
         positive(path, "port_gbit_s", self.port_gbit_s)?;
         positive(path, "measured_gb_s", self.measured_gb_s)?;
         positive(path, "fitted_gb_s", self.fitted_gb_s)?;
-        bounded(path, "fraction", self.fraction, 0.01, 1.0)?;
+
         bounded(path, "all_to_all_fraction", self.all_to_all_fraction, 0.01, 1.0)?;
         // A switch that sums halves the traffic, so its bus bandwidth may pass the wire's.
+        bounded(path, "fraction", self.fraction, 0.01, 2.0)?;
         bounded(path, "in_switch_fraction", self.in_switch_fraction, 0.01, 2.0)?;
         bounded(path, "copy_fraction", self.copy_fraction, 0.01, 1.0)?;
         count(path, "in_switch_min_gpus", self.in_switch_min_gpus)?;

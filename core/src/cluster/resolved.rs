@@ -4,6 +4,7 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::vocabulary::vocabulary;
 use crate::{Bytes, BytesPerSecond, FlopsPerSecond, Seconds, UsdPerSecond, Watts};
 
 /// Dense peak rates by compute type; `None` where the part has no such type.
@@ -92,45 +93,18 @@ pub struct Network {
     pub reach_nodes: u32,
 }
 
-/// How machines are paid for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
-pub enum PriceKind {
-    /// By the hour.
-    #[default]
-    #[serde(rename = "on_demand")]
-    OnDemand,
-    /// By the hour, until the cloud takes them back.
-    #[serde(rename = "spot")]
-    Spot,
-    /// Committed for one year.
-    #[serde(rename = "reserved_1y")]
-    Reserved1y,
-    /// Committed for three years.
-    #[serde(rename = "reserved_3y")]
-    Reserved3y,
-}
-
-impl PriceKind {
-    /// Every kind, in the order of the reports.
-    pub const ALL: [Self; 4] = [Self::OnDemand, Self::Spot, Self::Reserved1y, Self::Reserved3y];
-
-    /// The word used in requests and reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::OnDemand => "on_demand",
-            Self::Spot => "spot",
-            Self::Reserved1y => "reserved_1y",
-            Self::Reserved3y => "reserved_3y",
-        }
-    }
-}
-
-impl fmt::Display for PriceKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
+vocabulary! {
+    /// How machines are paid for.
+    PriceKind {
+        /// By the hour.
+        OnDemand = "on_demand",
+        /// By the hour, until the cloud takes them back.
+        Spot = "spot",
+        /// Committed for one year.
+        Reserved1y = "reserved_1y",
+        /// Committed for three years.
+        Reserved3y = "reserved_3y",
+    } default OnDemand
 }
 
 /// Prices of one GPU, all from the same offer. `None` is unknown, never free.

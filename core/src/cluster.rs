@@ -7,6 +7,7 @@
 
 mod catalog;
 mod figures;
+mod links;
 mod lookup;
 mod machines;
 mod name_or;
@@ -15,6 +16,8 @@ mod resolve;
 mod resolved;
 mod rows;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub use catalog::Catalog;
 pub use machines::{ClusterSpec, Machines, NetworkSpec, PriceSpec};
