@@ -4,6 +4,8 @@
 //! The crate is pure: no I/O, no clock, no threads. Every face (Rust, WASM, Python) calls the
 //! same verbs with the same JSON.
 
+mod assumption;
+pub mod cluster;
 mod error;
 pub mod layout;
 pub mod memory;
@@ -13,8 +15,12 @@ mod term;
 mod vocabulary;
 pub mod workload;
 
+pub use assumption::Assumption;
+pub use cluster::{Catalog, CatalogRows, Cluster, ClusterSpec, Machines, NameOr, PriceKind};
 pub use error::{Error, ErrorCode};
 pub use layout::Layout;
-pub use quantity::{Bytes, BytesPerSecond, Flops, FlopsPerSecond, GIB, MIB, Seconds, Usd, UsdPerSecond};
+pub use quantity::{
+    Bytes, BytesPerSecond, Flops, FlopsPerSecond, GIB, MIB, Seconds, Usd, UsdPerSecond, Watts,
+};
 pub use term::{Interval80, Term, Terms};
 pub use workload::{Model, ModelSpec, ModelSummary, ParameterCounts, Recipe, preset_names};

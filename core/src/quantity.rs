@@ -162,6 +162,11 @@ quantity!(
     "bytes per second"
 );
 quantity!(
+    /// A power draw, in watts.
+    Watts,
+    "watts"
+);
+quantity!(
     /// An amount of money, in US dollars.
     Usd,
     "US dollars"
@@ -252,6 +257,12 @@ impl fmt::Display for FlopsPerSecond {
 impl fmt::Display for BytesPerSecond {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.1} GB/s", self.0 / 1e9)
+    }
+}
+
+impl fmt::Display for Watts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.0} W", self.0)
     }
 }
 
