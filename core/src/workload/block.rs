@@ -18,6 +18,8 @@ pub enum Stream {
     Main,
     /// The encoder's tokens.
     Encoder,
+    /// One vector a sequence: a class token picked out of the others.
+    Sequence,
 }
 
 /// How tensor parallelism cuts a weight.
@@ -68,6 +70,23 @@ pub enum NormKind {
     },
     /// Root mean square without a weight.
     RmsPlain,
+    /// Mean and variance, one kernel, without weight or bias (OLMo).
+    LayerPlain,
+    /// Mean and variance written out in Python in fp32, times the weight in fp32, then cast back
+    /// (Cohere).
+    LayerUpcast,
+}
+
+/// Whose weight normalises a vector when a token holds several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupWeight {
+    /// All vectors share one (QK-norm).
+    Shared,
+    /// Each vector has its own, all in one tensor (Cohere's QK-norm).
+    Own,
+    /// Each vector has its own module and tensor; the results are concatenated (StableLM's
+    /// QK-norm).
+    OwnModules,
 }
 
 /// A normalisation of `groups` vectors of `width` elements a token.
@@ -79,6 +98,8 @@ pub struct Norm {
     pub width: u64,
     /// Vectors per token: 1, or the heads of a QK-norm.
     pub groups: u64,
+    /// Whose weight each vector uses.
+    pub weights: GroupWeight,
     /// Whether the vectors are cut with the heads under tensor parallelism.
     pub split: Split,
 }
@@ -248,6 +269,8 @@ pub struct Table {
     pub width: u64,
     /// How tensor parallelism cuts it.
     pub split: Split,
+    /// Whether the table is another module's (the decoder's embedding), so counted there.
+    pub tied: bool,
 }
 
 /// A selective state-space mixer (Mamba), from the block's normed input to its output.
@@ -302,9 +325,14 @@ pub enum OpKind {
     Lookup(Table),
     /// A parameter that no other operation owns.
     Parameter(Table),
-    /// The rest of a parallel branch begins here: the fused language-model loss over `width`
-    /// classes.
+    /// The language-model loss: logits cast to fp32, labels shifted, cross-entropy.
     Loss,
+    /// Cross-entropy on the logits in their own type, nothing shifted (BERT, T5, classifiers).
+    PlainLoss,
+    /// Values clamped in place (OLMo's `clip_qkv`).
+    Clamp,
+    /// A cast to fp32 (the residual stream of Mamba).
+    Upcast,
 }
 
 /// One operation of a block.
@@ -393,6 +421,18 @@ impl Block {
     }
 }
 
+impl NormKind {
+    /// Parameter tensors of one module: weight, bias, both or none.
+    #[must_use]
+    pub const fn tensors(self) -> u64 {
+        match self {
+            Self::Layer { bias: true } => 2,
+            Self::RmsPlain | Self::LayerPlain => 0,
+            _ => 1,
+        }
+    }
+}
+
 impl OpKind {
     /// Parameters the operation owns.
     #[must_use]
@@ -400,11 +440,13 @@ impl OpKind {
         match *self {
             Self::Linear(l) if l.tied => u64::from(l.bias) * l.outputs,
             Self::Linear(l) => l.inputs * l.outputs + u64::from(l.bias) * l.outputs,
-            Self::Norm(n) => match n.kind {
-                NormKind::Layer { bias: true } => 2 * n.width,
-                NormKind::RmsPlain => 0,
-                _ => n.width,
-            },
+            Self::Norm(n) => {
+                let weights = match n.weights {
+                    GroupWeight::Shared => n.width,
+                    GroupWeight::Own | GroupWeight::OwnModules => n.groups * n.width,
+                };
+                n.kind.tensors() * weights
+            }
             Self::Router(r) => r.experts * r.inputs + u64::from(r.bias) * r.experts,
             Self::Experts(e) => {
                 let up = match e.kind {
@@ -427,6 +469,7 @@ impl OpKind {
                     + s.inner * s.state
                     + s.inner
             }
+            Self::Lookup(t) | Self::Parameter(t) if t.tied => 0,
             Self::Lookup(t) | Self::Parameter(t) => t.rows * t.width,
             _ => 0,
         }
@@ -437,10 +480,9 @@ impl OpKind {
     pub fn parameter_tensors(&self) -> u64 {
         match *self {
             Self::Linear(l) => u64::from(!l.tied) + u64::from(l.bias),
-            Self::Norm(n) => match n.kind {
-                NormKind::Layer { bias: true } => 2,
-                NormKind::RmsPlain => 0,
-                _ => 1,
+            Self::Norm(n) => match n.weights {
+                GroupWeight::Shared | GroupWeight::Own => n.kind.tensors(),
+                GroupWeight::OwnModules => n.groups * n.kind.tensors(),
             },
             Self::Router(r) => 1 + u64::from(r.bias),
             Self::Experts(e) => match e.kind {
@@ -448,7 +490,7 @@ impl OpKind {
                 ExpertsKind::Gated | ExpertsKind::Plain => 2,
             },
             Self::Scan(s) => 6 + u64::from(s.conv_bias),
-            Self::Lookup(_) | Self::Parameter(_) => 1,
+            Self::Lookup(t) | Self::Parameter(t) => u64::from(!t.tied),
             _ => 0,
         }
     }
@@ -506,13 +548,19 @@ impl BlockBuilder {
     /// Normalises the whole vector.
     pub fn norm(&mut self, x: Slot, kind: NormKind) -> Slot {
         let width = self.width(x);
-        self.push(OpKind::Norm(Norm { kind, width, groups: 1, split: Split::Replicated }), &[x], width)
+        let norm = Norm { kind, width, groups: 1, weights: GroupWeight::Shared, split: Split::Replicated };
+        self.push(OpKind::Norm(norm), &[x], width)
     }
 
     /// Normalises each head apart, with one weight for all.
     pub fn head_norm(&mut self, x: Slot, kind: NormKind, head: u64) -> Slot {
+        self.head_norms(x, kind, head, GroupWeight::Shared)
+    }
+
+    /// Normalises each head apart.
+    pub fn head_norms(&mut self, x: Slot, kind: NormKind, head: u64, weights: GroupWeight) -> Slot {
         let width = self.width(x);
-        let norm = Norm { kind, width: head, groups: width / head.max(1), split: Split::Column };
+        let norm = Norm { kind, width: head, groups: width / head.max(1), weights, split: Split::Column };
         self.push(OpKind::Norm(norm), &[x], width)
     }
 
@@ -567,6 +615,28 @@ impl BlockBuilder {
         self.push(OpKind::Dropout, &[x], width)
     }
 
+    /// Values clamped in place.
+    pub fn clamp(&mut self, x: Slot) -> Slot {
+        let width = self.width(x);
+        self.push(OpKind::Clamp, &[x], width)
+    }
+
+    /// A cast to fp32.
+    pub fn upcast(&mut self, x: Slot) -> Slot {
+        let width = self.width(x);
+        self.push(OpKind::Upcast, &[x], width)
+    }
+
+    /// The first token of each sequence, a view; what follows sees one vector a sequence.
+    pub fn first(&mut self, x: Slot) -> Slot {
+        let width = self.width(x);
+        let y = self.push(OpKind::View, &[x], width);
+        if let Some(slot) = self.block.slots.get_mut(usize::from(y)) {
+            slot.stream = Stream::Sequence;
+        }
+        y
+    }
+
     /// A view of `width` elements of x.
     pub fn view(&mut self, x: Slot, width: u64) -> Slot {
         self.push(OpKind::View, &[x], width)
@@ -604,17 +674,27 @@ impl BlockBuilder {
 
     /// Looks each token up in a table.
     pub fn lookup(&mut self, name: &'static str, rows: u64, width: u64, split: Split) -> Slot {
-        self.push(OpKind::Lookup(Table { name, rows, width, split }), &[], width)
+        self.push(OpKind::Lookup(Table { name, rows, width, split, tied: false }), &[], width)
     }
 
-    /// A loose parameter.
-    pub fn parameter(&mut self, name: &'static str, rows: u64, width: u64, split: Split) {
-        self.push(OpKind::Parameter(Table { name, rows, width, split }), &[], 0);
+    /// Looks each token up in a table that belongs to another block.
+    pub fn tied_lookup(&mut self, name: &'static str, rows: u64, width: u64, split: Split) -> Slot {
+        self.push(OpKind::Lookup(Table { name, rows, width, split, tied: true }), &[], width)
     }
 
-    /// The loss over the logits.
+    /// A loose parameter; its slot has no elements per token.
+    pub fn parameter(&mut self, name: &'static str, rows: u64, width: u64, split: Split) -> Slot {
+        self.push(OpKind::Parameter(Table { name, rows, width, split, tied: false }), &[], 0)
+    }
+
+    /// The language-model loss over the logits.
     pub fn loss(&mut self, logits: Slot) {
         self.push(OpKind::Loss, &[logits], 0);
+    }
+
+    /// Cross-entropy on the logits as they are.
+    pub fn plain_loss(&mut self, logits: Slot) {
+        self.push(OpKind::PlainLoss, &[logits], 0);
     }
 
     /// Elements of buffers the block holds.

@@ -1,12 +1,23 @@
-//! One short function per model family: it reads the config and lists the operations.
+//! One short function per model family: it reads the config and lists the operations in the order
+//! in which the Transformers library runs them. A key that is missing takes the library's default.
 //! A new family is a new function here and one line in [`FAMILIES`].
 
-use super::block::{Block, BlockBuilder, BlockKind, INPUT, NormKind, Slot, Split, Stream};
+use super::block::{
+    Act, Attention, AttentionBias, Block, BlockBuilder, BlockKind, INPUT, NormKind, Slot, Split, Stream,
+};
 use super::config::Config;
 use super::model::{Model, Run};
-use crate::error::Result;
+use crate::error::{Error, ErrorCode, Result};
 
+mod encoder;
+mod gemma;
+mod gpt;
 mod llama;
+mod mamba;
+mod moe;
+mod parallel;
+mod phi;
+mod t5;
 
 /// A family: its `model_type` and how to build it.
 pub(super) struct Family {
@@ -16,13 +27,37 @@ pub(super) struct Family {
 
 /// Every known `model_type`, in alphabetical order.
 const FAMILIES: &[Family] = &[
+    Family { name: "bert", build: encoder::bert },
+    Family { name: "bloom", build: gpt::bloom },
+    Family { name: "deepseek_v2", build: moe::deepseek_v2 },
+    Family { name: "deepseek_v3", build: moe::deepseek_v3 },
     Family { name: "dimensions", build: llama::dimensions },
+    Family { name: "falcon", build: parallel::falcon },
+    Family { name: "gemma", build: gemma::gemma },
+    Family { name: "gemma2", build: gemma::gemma2 },
+    Family { name: "gemma3", build: gemma::gemma3 },
+    Family { name: "gemma3_text", build: gemma::gemma3_text },
+    Family { name: "gpt2", build: gpt::gpt2 },
+    Family { name: "gpt_neox", build: parallel::gpt_neox },
+    Family { name: "gpt_oss", build: moe::gpt_oss },
+    Family { name: "gptj", build: parallel::gptj },
     Family { name: "llama", build: llama::llama },
-    Family { name: "mistral", build: llama::llama },
-    Family { name: "mixtral", build: llama::mixtral },
+    Family { name: "mamba", build: mamba::mamba },
+    Family { name: "mistral", build: llama::mistral },
+    Family { name: "mixtral", build: moe::mixtral },
+    Family { name: "olmo2", build: llama::olmo2 },
+    Family { name: "olmoe", build: moe::olmoe },
+    Family { name: "opt", build: gpt::opt },
+    Family { name: "phi", build: phi::phi },
+    Family { name: "phi3", build: phi::phi3 },
     Family { name: "qwen2", build: llama::qwen2 },
+    Family { name: "qwen2_moe", build: moe::qwen2_moe },
     Family { name: "qwen3", build: llama::qwen3 },
-    Family { name: "qwen3_moe", build: llama::qwen3_moe },
+    Family { name: "qwen3_moe", build: moe::qwen3_moe },
+    Family { name: "roberta", build: encoder::roberta },
+    Family { name: "starcoder2", build: gpt::starcoder2 },
+    Family { name: "t5", build: t5::t5 },
+    Family { name: "vit", build: encoder::vit },
 ];
 
 pub(super) fn find(model_type: &str) -> Option<&'static Family> {
@@ -44,17 +79,50 @@ impl Stack {
         Self { blocks: Vec::new(), order: Vec::new() }
     }
 
-    fn push(&mut self, block: Block, count: u64) {
-        if count == 0 {
-            return;
-        }
-        let index = self.blocks.iter().position(|b| *b == block).unwrap_or_else(|| {
+    /// Takes a block in without running it, and says where it is.
+    fn add(&mut self, block: Block) -> usize {
+        self.blocks.iter().position(|b| *b == block).unwrap_or_else(|| {
             self.blocks.push(block);
             self.blocks.len() - 1
-        });
+        })
+    }
+
+    /// Runs a block that was taken in.
+    fn repeat(&mut self, index: usize, count: u64) {
         match self.order.last_mut() {
             Some(run) if run.block == index => run.count += count,
-            _ => self.order.push(Run { block: index, count }),
+            _ if count > 0 => self.order.push(Run { block: index, count }),
+            _ => {}
+        }
+    }
+
+    fn push(&mut self, block: Block, count: u64) {
+        if count > 0 {
+            let index = self.add(block);
+            self.repeat(index, count);
+        }
+    }
+
+    /// Runs one of several blocks in each of `layers` layers: the `pick(i)`-th in layer `i`.
+    fn alternate(&mut self, layers: u64, blocks: Vec<Block>, pick: impl Fn(u64) -> usize) {
+        let known: Vec<usize> = blocks.into_iter().map(|block| self.add(block)).collect();
+        for i in 0..layers {
+            if let Some(&index) = known.get(pick(i)) {
+                self.repeat(index, 1);
+            }
+        }
+        self.drop_unused();
+    }
+
+    /// Forgets blocks that no layer runs, so that `blocks` holds only what the model is made of.
+    fn drop_unused(&mut self) {
+        for index in (0..self.blocks.len()).rev() {
+            if !self.order.iter().any(|run| run.block == index) {
+                self.blocks.remove(index);
+                for run in &mut self.order {
+                    run.block -= usize::from(run.block > index);
+                }
+            }
         }
     }
 
@@ -74,9 +142,10 @@ impl Stack {
 }
 
 /// A plain token embedding. `buffers` are elements that belong to no layer (rotary frequencies).
-fn embedding(vocabulary: u64, hidden: u64, buffers: u64) -> Block {
+fn embedding(vocabulary: u64, hidden: u64, buffers: u64, dropout: bool) -> Block {
     let mut b = BlockBuilder::new(BlockKind::Embedding, Stream::Main, hidden);
-    b.lookup("embed_tokens", vocabulary, hidden, Split::Vocabulary);
+    let x = b.lookup("embed_tokens", vocabulary, hidden, Split::Vocabulary);
+    b.dropout(x, dropout);
     b.buffers(buffers);
     b.finish()
 }
@@ -96,35 +165,153 @@ fn head(hidden: u64, vocabulary: u64, bias: bool, tied: bool) -> Block {
     b.finish()
 }
 
-/// Where a layer list says "full attention" or "sliding".
-type LayerOf<'a> = dyn Fn(Option<u64>) -> Block + 'a;
+/// Elements of the rotary frequencies, which are kept twice: as used and as first computed.
+const fn rotary_buffers(rotated: u64) -> u64 {
+    2 * rotated.div_ceil(2)
+}
 
-/// Pushes `layers` layers of which every `pattern`-th sees the whole sequence and the others a
-/// window, unless the config lists the types itself.
-fn push_windowed(
-    stack: &mut Stack,
-    c: &Config<'_>,
-    layers: u64,
-    window: Option<u64>,
-    pattern: u64,
-    layer: &LayerOf<'_>,
-) -> Result<()> {
-    let listed = c.list("layer_types")?;
-    for i in 0..layers {
-        let sliding = match listed.and_then(|l| l.get(usize::try_from(i).unwrap_or(usize::MAX))) {
-            Some(kind) => kind.as_str() == Some("sliding_attention"),
-            None => pattern > 0 && (i + 1) % pattern != 0,
-        };
-        stack.push(layer(window.filter(|_| sliding)), 1);
+/// Whether each layer has a sliding window: as the config lists it, else as `default` says.
+fn sliding_layers(c: &Config<'_>, layers: u64, default: impl Fn(u64) -> bool) -> Result<Vec<bool>> {
+    let Some(listed) = c.list("layer_types")? else {
+        return Ok((0..layers).map(default).collect());
+    };
+    let kinds: Vec<bool> = listed
+        .iter()
+        .map(|kind| match kind.as_str() {
+            Some("sliding_attention") => Ok(true),
+            Some("full_attention") => Ok(false),
+            _ => Err(Error::new(
+                c.field("layer_types"),
+                ErrorCode::UnknownName,
+                kind,
+                "sliding_attention or full_attention for each layer",
+            )),
+        })
+        .collect::<Result<_>>()?;
+    if u64::try_from(kinds.len()).is_ok_and(|n| n == layers) {
+        return Ok(kinds);
     }
-    Ok(())
+    Err(Error::new(
+        c.field("layer_types"),
+        ErrorCode::Conflict,
+        format!("{} entries", kinds.len()),
+        format!("one for each of the {layers} layers"),
+    ))
+}
+
+/// 1 where layer `i` of such a list is sliding, else 0.
+fn at(list: &[bool], i: u64) -> usize {
+    usize::try_from(i).ok().and_then(|i| list.get(i)).map_or(0, |&sliding| usize::from(sliding))
 }
 
 /// The gated feed-forward network: `down(act(gate(x)) * up(x))`.
-fn gated_mlp(b: &mut BlockBuilder, x: Slot, ffn: u64, hidden: u64, act: super::Act, bias: bool) -> Slot {
+fn gated_mlp(b: &mut BlockBuilder, x: Slot, ffn: u64, hidden: u64, act: Act, bias: bool) -> Slot {
     let gate = b.linear(x, "gate_proj", ffn, bias, Split::Column);
     let gate = b.act(gate, act);
     let up = b.linear(x, "up_proj", ffn, bias, Split::Column);
     let product = b.product(gate, up);
     b.linear(product, "down_proj", hidden, bias, Split::Row)
+}
+
+/// Sizes of attention: hidden size, query heads, key and value heads, elements per head.
+#[derive(Clone, Copy)]
+struct Heads {
+    hidden: u64,
+    heads: u64,
+    kv_heads: u64,
+    head: u64,
+}
+
+impl Heads {
+    const fn q(self) -> u64 {
+        self.heads * self.head
+    }
+
+    const fn kv(self) -> u64 {
+        self.kv_heads * self.head
+    }
+
+    /// Causal attention over these heads with nothing special.
+    const fn attention(self) -> Attention {
+        Attention {
+            heads: self.heads,
+            kv_heads: self.kv_heads,
+            qk_head: self.head,
+            v_head: self.head,
+            causal: true,
+            window: None,
+            bias: AttentionBias::None,
+            dropout: false,
+            softcap: false,
+            sinks: false,
+            cross: false,
+            softmax_fp32: true,
+            eager_only: false,
+            masked: false,
+        }
+    }
+}
+
+/// The usual keys; `head` is the default of `head_dim`, none being `hidden / heads`, and
+/// `kv_heads` that of `num_key_value_heads`, none being all.
+fn heads(c: &Config<'_>, hidden: u64, heads: u64, kv_heads: Option<u64>, head: Option<u64>) -> Result<Heads> {
+    let hidden = c.width(&["hidden_size"], hidden)?;
+    let heads = c.count(&["num_attention_heads"], heads)?;
+    // A null there means all heads, an absent key the family's default.
+    let default = if c.is_null("num_key_value_heads") { heads } else { kv_heads.unwrap_or(heads) };
+    let kv_heads = c.count(&["num_key_value_heads"], default)?;
+    c.divides("num_key_value_heads", kv_heads, heads, "num_attention_heads")?;
+    let default = if c.is_null("head_dim") { None } else { head };
+    let head = match c.opt_count(&["head_dim"])?.or(default) {
+        Some(head) => head,
+        None => head_of(c, "num_attention_heads", heads, hidden)?,
+    };
+    Ok(Heads { hidden, heads, kv_heads, head })
+}
+
+/// Elements per head when all heads together are as wide as the hidden state.
+fn head_of(c: &Config<'_>, key: &str, heads: u64, hidden: u64) -> Result<u64> {
+    c.divides(key, heads, hidden, "the hidden size")?;
+    Ok(hidden / heads)
+}
+
+/// Elements of a head that are rotated: `partial_rotary_factor` of them, given within the rotary
+/// parameters or beside them.
+fn rotated(c: &Config<'_>, keys: &[&str], head: u64, default: f64) -> Result<u64> {
+    let mut factor = c.fraction(keys, default)?;
+    for nested in ["rope_parameters", "rope_scaling"] {
+        if let Some((map, path)) = c.object(nested)? {
+            factor = Config::new(map, &path).fraction(&["partial_rotary_factor"], factor)?;
+        }
+    }
+    // Heads have at most 2^14 elements, so the product is exact enough to be cut like the library.
+    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let rotated = (head as f64 * factor) as u64;
+    Ok(rotated)
+}
+
+/// The activation a config names.
+fn act(c: &Config<'_>, keys: &[&str], default: &str) -> Result<Act> {
+    act_named(&c.field(keys.first().copied().unwrap_or_default()), c.text(keys, default)?)
+}
+
+fn act_named(field: &str, name: &str) -> Result<Act> {
+    Ok(match name {
+        "silu" | "swish" => Act::Silu,
+        "gelu" | "gelu_pytorch_tanh" | "gelu_python" => Act::Gelu,
+        "gelu_new" | "gelu_python_tanh" => Act::GeluNew,
+        "gelu_fast" => Act::GeluFast,
+        "relu" => Act::Relu,
+        "relu2" => Act::ReluSquared,
+        "sigmoid" => Act::Sigmoid,
+        "tanh" => Act::Tanh,
+        other => {
+            return Err(Error::new(
+                field,
+                ErrorCode::UnknownName,
+                format!("\"{other}\""),
+                "silu, gelu, gelu_pytorch_tanh, gelu_new, gelu_fast, relu, relu2, sigmoid or tanh",
+            ));
+        }
+    })
 }

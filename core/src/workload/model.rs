@@ -77,9 +77,9 @@ pub struct ParameterCounts {
     pub lm_head: u64,
     /// Layers in the stack (encoder and decoder together).
     pub layers: u64,
-    /// The first layer.
+    /// The first layer; the decoder's are listed before the encoder's.
     pub layer_first: u64,
-    /// The last layer.
+    /// The last layer in the same order.
     pub layer_last: u64,
     /// All layers.
     pub layer_sum: u64,
@@ -210,16 +210,12 @@ impl Model {
             c.buffers += n * block.buffers;
             c.tensors += n * block.parameter_tensors();
             if block.kind == BlockKind::Layer {
-                if c.layers == 0 {
-                    c.layer_first = p;
-                }
-                c.layer_last = p;
                 c.layers += n;
                 c.layer_sum += n * p;
             }
             for op in &block.ops {
                 match op.kind {
-                    OpKind::Lookup(t) if t.name == "embed_tokens" => c.embedding += t.rows * t.width,
+                    OpKind::Lookup(t) if t.name == "embed_tokens" => c.embedding += op.kind.parameters(),
                     OpKind::Linear(l) if l.name == "patch_projection" => {
                         c.embedding += op.kind.parameters();
                         debug_assert!(!l.tied);
@@ -231,6 +227,10 @@ impl Model {
                 }
             }
         }
+        let layers = || self.runs().map(|(b, _)| b).filter(|b| b.kind == BlockKind::Layer);
+        let encoder = |b: &&Block| b.stream == super::Stream::Encoder;
+        c.layer_first = layers().find(|b| !encoder(b)).map_or(0, Block::parameters);
+        c.layer_last = layers().rfind(encoder).or_else(|| layers().next_back()).map_or(0, Block::parameters);
         let own_head: u64 = self
             .runs()
             .flat_map(|(b, _)| &b.ops)

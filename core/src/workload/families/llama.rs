@@ -1,302 +1,341 @@
-//! Llama and the families that change a detail of it: Mistral, Qwen, Mixtral; and decoders given
-//! by their dimensions.
+//! Llama and the dense families that change a detail of it: Mistral, Qwen, OLMo-2; and decoders
+//! given by their dimensions.
 
 use super::super::block::{
-    Act, Attention, AttentionBias, Block, BlockBuilder, BlockKind, ExpertsKind, INPUT, NormKind, RotaryKind,
-    RouterKind, Slot, Split, Stream,
+    Act, Attention, Block, BlockBuilder, BlockKind, ExpertsKind, INPUT, NormKind, RotaryKind, RouterKind,
+    Slot, Split, Stream,
 };
 use super::super::config::Config;
 use super::super::model::Model;
-use super::{Stack, embedding, final_norm, gated_mlp, head};
-use crate::error::{Error, ErrorCode, Result};
+use super::{
+    Heads, Stack, act, at, embedding, final_norm, gated_mlp, head, head_of, heads, rotary_buffers,
+    sliding_layers,
+};
+use crate::error::Result;
+
+/// What a mixture of experts adds for every token.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Shared {
+    None,
+    /// A gated network of this width, added to the routed output.
+    Added(u64),
+    /// The same, run first and weighed by a sigmoid gate of its own (Qwen2-MoE).
+    Weighed(u64),
+}
 
 /// The feed-forward half of a layer.
 #[derive(Clone, Copy)]
-enum Ffn {
-    Gated { width: u64, act: Act, bias: bool },
-    Plain { width: u64, act: Act, bias: bool },
-    Experts { width: u64, experts: u64, top_k: u64, router: RouterKind, shared: u64 },
+pub(super) enum Ffn {
+    Gated {
+        width: u64,
+        act: Act,
+        bias: bool,
+    },
+    Plain {
+        width: u64,
+        act: Act,
+        bias: bool,
+    },
+    Experts {
+        kind: ExpertsKind,
+        width: u64,
+        experts: u64,
+        top_k: u64,
+        router: RouterKind,
+        router_bias: bool,
+        shared: Shared,
+        bias: bool,
+    },
+}
+
+/// What is normalised between the projections and the rotary embedding.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum QkNorm {
+    None,
+    /// Each head.
+    Head,
+    /// The whole projection.
+    Whole,
 }
 
 /// What distinguishes the members.
 #[derive(Clone, Copy)]
-struct Shape {
-    hidden: u64,
-    heads: u64,
-    kv_heads: u64,
-    head: u64,
-    qkv_bias: bool,
-    out_bias: bool,
-    qk_norm: bool,
-    window: Option<u64>,
-    norm: NormKind,
-    rotary: bool,
-    ffn: Ffn,
+pub(super) struct Shape {
+    pub(super) h: Heads,
+    pub(super) qkv_bias: bool,
+    pub(super) out_bias: bool,
+    pub(super) qk_norm: QkNorm,
+    pub(super) clip: bool,
+    pub(super) rotary: Option<RotaryKind>,
+    pub(super) norm: NormKind,
+    pub(super) attention: Attention,
+    pub(super) ffn: Ffn,
 }
 
-fn shape(c: &Config<'_>) -> Result<Shape> {
-    let hidden = c.int(&["hidden_size"])?;
-    let heads = c.int(&["num_attention_heads"])?;
-    let kv_heads = c.int_or(&["num_key_value_heads"], heads)?;
-    c.divides("num_key_value_heads", kv_heads, heads, "num_attention_heads")?;
-    let head = match c.opt(&["head_dim"])? {
-        Some(head) => head,
-        None => {
-            c.divides("num_attention_heads", heads, hidden, "hidden_size")?;
-            hidden / heads
+impl Shape {
+    /// The Llama layer: no biases but those asked for by `attention_bias` and `mlp_bias`.
+    pub(super) fn llama(c: &Config<'_>, h: Heads, ffn: u64) -> Result<Self> {
+        let bias = c.flag(&["attention_bias"], false)?;
+        let mut attention = h.attention();
+        attention.dropout = c.drops(&["attention_dropout"], 0.0)?;
+        Ok(Self {
+            h,
+            qkv_bias: bias,
+            out_bias: bias,
+            qk_norm: QkNorm::None,
+            clip: false,
+            rotary: Some(RotaryKind::Half),
+            norm: NormKind::Rms,
+            attention,
+            ffn: Ffn::Gated {
+                width: c.int_or(&["intermediate_size"], ffn)?,
+                act: act(c, &["hidden_act"], "silu")?,
+                bias: c.flag(&["mlp_bias"], false)?,
+            },
+        })
+    }
+
+    /// The same with no biases at all.
+    pub(super) fn without_biases(mut self) -> Self {
+        (self.qkv_bias, self.out_bias) = (false, false);
+        if let Ffn::Gated { bias, .. } = &mut self.ffn {
+            *bias = false;
         }
+        self
+    }
+
+    pub(super) const fn windowed(mut self, window: Option<u64>) -> Self {
+        self.attention.window = window;
+        self
+    }
+}
+
+/// Attention up to and with its output projection.
+pub(super) fn attend(b: &mut BlockBuilder, x: Slot, s: Shape) -> Slot {
+    let normed = |b: &mut BlockBuilder, x| match s.qk_norm {
+        QkNorm::None => x,
+        QkNorm::Head => b.head_norm(x, s.norm, s.h.head),
+        QkNorm::Whole => b.norm(x, s.norm),
     };
-    let bias = c.flag(&["attention_bias"], false)?;
-    Ok(Shape {
-        hidden,
-        heads,
-        kv_heads,
-        head,
-        qkv_bias: bias,
-        out_bias: bias,
-        qk_norm: false,
-        window: None,
-        norm: NormKind::Rms,
-        rotary: true,
-        ffn: Ffn::Gated {
-            width: c.int_or(&["intermediate_size"], 4 * hidden)?,
-            act: act(c, "hidden_act", "silu")?,
-            bias: c.flag(&["mlp_bias"], false)?,
-        },
-    })
+    let q = b.linear(x, "q_proj", s.h.q(), s.qkv_bias, Split::Column);
+    let mut q = normed(b, q);
+    let k = b.linear(x, "k_proj", s.h.kv(), s.qkv_bias, Split::Column);
+    let mut k = normed(b, k);
+    let mut v = b.linear(x, "v_proj", s.h.kv(), s.qkv_bias, Split::Column);
+    if s.clip {
+        (q, k, v) = (b.clamp(q), b.clamp(k), b.clamp(v));
+    }
+    if let Some(kind) = s.rotary {
+        q = b.rotary(q, kind, s.h.head, s.h.head);
+        k = b.rotary(k, kind, s.h.head, s.h.head);
+    }
+    if s.attention.sinks {
+        b.parameter("sinks", 1, s.h.heads, Split::Column);
+    }
+    let attended = b.attention(q, k, v, s.attention);
+    b.linear(attended, "o_proj", s.h.hidden, s.out_bias, Split::Row)
 }
 
-/// The activation a config names.
-pub(super) fn act(c: &Config<'_>, key: &str, default: &str) -> Result<Act> {
-    Ok(match c.text(&[key], default)? {
-        "silu" | "swish" => Act::Silu,
-        "gelu" | "gelu_pytorch_tanh" | "gelu_python" => Act::Gelu,
-        "gelu_new" => Act::GeluNew,
-        "gelu_fast" => Act::GeluFast,
-        "relu" => Act::Relu,
-        "relu2" => Act::ReluSquared,
-        other => {
-            return Err(Error::new(
-                c.field(key),
-                ErrorCode::UnknownName,
-                format!("\"{other}\""),
-                "silu, gelu, gelu_pytorch_tanh, gelu_new, gelu_fast, relu or relu2",
-            ));
-        }
-    })
-}
-
-fn layer(s: Shape) -> Block {
-    let mut b = BlockBuilder::new(BlockKind::Layer, Stream::Main, s.hidden);
+pub(super) fn layer(s: Shape) -> Block {
+    let mut b = BlockBuilder::new(BlockKind::Layer, Stream::Main, s.h.hidden);
     let normed = b.norm(INPUT, s.norm);
-    let mut q = b.linear(normed, "q_proj", s.heads * s.head, s.qkv_bias, Split::Column);
-    if s.qk_norm {
-        q = b.head_norm(q, s.norm, s.head);
-    }
-    let mut k = b.linear(normed, "k_proj", s.kv_heads * s.head, s.qkv_bias, Split::Column);
-    if s.qk_norm {
-        k = b.head_norm(k, s.norm, s.head);
-    }
-    let v = b.linear(normed, "v_proj", s.kv_heads * s.head, s.qkv_bias, Split::Column);
-    if s.rotary {
-        q = b.rotary(q, RotaryKind::Half, s.head, s.head);
-        k = b.rotary(k, RotaryKind::Half, s.head, s.head);
-    }
-    let attended = b.attention(q, k, v, attention(s));
-    let out = b.linear(attended, "o_proj", s.hidden, s.out_bias, Split::Row);
+    let out = attend(&mut b, normed, s);
     let x = b.add(INPUT, out);
     let normed = b.norm(x, s.norm);
-    let out = feed_forward(&mut b, normed, s);
+    let out = feed_forward(&mut b, normed, s.h.hidden, s.ffn);
     b.add(x, out);
     b.finish()
 }
 
-const fn attention(s: Shape) -> Attention {
-    Attention {
-        heads: s.heads,
-        kv_heads: s.kv_heads,
-        qk_head: s.head,
-        v_head: s.head,
-        causal: true,
-        window: s.window,
-        bias: AttentionBias::None,
-        dropout: false,
-        softcap: false,
-        sinks: false,
-        cross: false,
-        softmax_fp32: true,
-        eager_only: false,
-        masked: false,
-    }
-}
-
-fn feed_forward(b: &mut BlockBuilder, x: Slot, s: Shape) -> Slot {
-    match s.ffn {
-        Ffn::Gated { width, act, bias } => gated_mlp(b, x, width, s.hidden, act, bias),
+/// The feed-forward half from the normed hidden state on.
+pub(super) fn feed_forward(b: &mut BlockBuilder, x: Slot, hidden: u64, ffn: Ffn) -> Slot {
+    match ffn {
+        Ffn::Gated { width, act, bias } => gated_mlp(b, x, width, hidden, act, bias),
         Ffn::Plain { width, act, bias } => {
             let up = b.linear(x, "up_proj", width, bias, Split::Column);
             let up = b.act(up, act);
-            b.linear(up, "down_proj", s.hidden, bias, Split::Row)
+            b.linear(up, "down_proj", hidden, bias, Split::Row)
         }
-        Ffn::Experts { width, experts, top_k, router, shared } => {
-            let weights = b.router(x, router, experts, top_k, false);
-            let routed = b.experts(x, weights, ExpertsKind::Gated, experts, top_k, width);
-            if shared == 0 {
-                return routed;
+        Ffn::Experts { kind, width, experts, top_k, router, router_bias, shared, bias } => {
+            let weighed = if let Shared::Weighed(own) = shared {
+                Some(gated_mlp(b, x, own, hidden, Act::Silu, bias))
+            } else {
+                None
+            };
+            let weights = b.router(x, router, experts, top_k, router_bias);
+            let routed = b.experts(x, weights, kind, experts, top_k, width);
+            match (shared, weighed) {
+                (Shared::Added(own), _) => {
+                    let own = gated_mlp(b, x, own, hidden, Act::Silu, bias);
+                    b.add(routed, own)
+                }
+                (_, Some(own)) => {
+                    let gate = b.linear(x, "shared_expert_gate", 1, false, Split::Replicated);
+                    let gate = b.act(gate, Act::Sigmoid);
+                    let own = b.product(gate, own);
+                    b.add(routed, own)
+                }
+                _ => routed,
             }
-            let own = gated_mlp(b, x, shared, s.hidden, Act::Silu, false);
-            b.add(routed, own)
         }
     }
 }
 
-fn model(c: &Config<'_>, s: Shape, layers: &[(Shape, u64)]) -> Result<Model> {
-    let vocabulary = c.int(&["vocab_size", "vocab"])?;
+/// A decoder whose layers are all alike.
+pub(super) fn uniform(c: &Config<'_>, s: Shape, vocabulary: u64, layers: u64) -> Result<Model> {
+    decoder(c, s, vocabulary, layers, vec![layer(s)], |_| 0)
+}
+
+/// A decoder whose layer `i` has the `pick(i)`-th of two shapes.
+pub(super) fn mixed(
+    c: &Config<'_>,
+    shapes: &[Shape; 2],
+    vocabulary: u64,
+    layers: u64,
+    pick: impl Fn(u64) -> usize,
+) -> Result<Model> {
+    let [s, _] = *shapes;
+    decoder(c, s, vocabulary, layers, shapes.map(layer).into(), pick)
+}
+
+/// The same of layers already built; `s` says what is around them.
+pub(super) fn decoder(
+    c: &Config<'_>,
+    s: Shape,
+    vocabulary: u64,
+    layers: u64,
+    blocks: Vec<Block>,
+    pick: impl Fn(u64) -> usize,
+) -> Result<Model> {
+    let hidden = s.h.hidden;
+    let vocabulary = c.int_or(&["vocab_size", "vocab"], vocabulary)?;
     let tied = c.flag(&["tie_word_embeddings", "tied_embeddings"], false)?;
-    // Rotary frequencies are kept twice: as used and as first computed.
-    let buffers = if s.rotary { 2 * (s.head / 2) } else { 0 };
+    let buffers = if s.rotary.is_some() { rotary_buffers(s.h.head) } else { 0 };
     let mut stack = Stack::new();
-    stack.push(embedding(vocabulary, s.hidden, buffers), 1);
-    for &(shape, count) in layers {
-        stack.push(layer(shape), count);
-    }
-    stack.push(final_norm(s.hidden, s.norm), 1);
-    stack.push(head(s.hidden, vocabulary, false, tied), 1);
-    Ok(stack.finish(s.hidden, vocabulary, tied, c.opt(&["max_position_embeddings"])?))
+    stack.push(embedding(vocabulary, hidden, buffers, false), 1);
+    stack.alternate(layers, blocks, pick);
+    stack.push(final_norm(hidden, s.norm), 1);
+    stack.push(head(hidden, vocabulary, false, tied), 1);
+    Ok(stack.finish(hidden, vocabulary, tied, c.opt(&["max_position_embeddings"])?))
 }
 
-fn layer_count(c: &Config<'_>) -> Result<u64> {
-    let n = c.int(&["num_hidden_layers", "layers"])?;
-    if n > 10_000 {
-        return Err(Error::new(
-            c.field("num_hidden_layers"),
-            ErrorCode::OutOfRange,
-            n,
-            "at most 10000 layers",
-        ));
-    }
-    Ok(n)
-}
-
-/// `llama` and `mistral`.
+/// `llama`.
 pub(super) fn llama(c: &Config<'_>) -> Result<Model> {
-    let s = Shape { window: c.opt(&["sliding_window"])?, ..shape(c)? };
-    model(c, s, &[(s, layer_count(c)?)])
+    let s = Shape::llama(c, heads(c, 4096, 32, None, None)?, 11_008)?;
+    uniform(c, s, 32_000, c.layers(&["num_hidden_layers"], 32)?)
+}
+
+/// `mistral`: a sliding window in every layer.
+pub(super) fn mistral(c: &Config<'_>) -> Result<Model> {
+    let s = Shape::llama(c, heads(c, 4096, 32, Some(8), None)?, 14_336)?.without_biases();
+    let window = c.opt(&["sliding_window"])?;
+    let window = if c.is_null("sliding_window") { None } else { window.or(Some(4096)) };
+    uniform(c, s.windowed(window), 32_000, c.layers(&["num_hidden_layers"], 32)?)
 }
 
 /// `qwen2`: biases on q, k and v only; its window is off unless asked for.
 pub(super) fn qwen2(c: &Config<'_>) -> Result<Model> {
-    let s = Shape { qkv_bias: true, out_bias: false, ..shape(c)? };
-    model(c, s, &[(s, layer_count(c)?)])
+    let s = Shape::llama(c, heads(c, 4096, 32, Some(32), None)?, 22_016)?.without_biases();
+    qwen(c, Shape { qkv_bias: true, ..s })
 }
 
 /// `qwen3`: QK-norm per head.
 pub(super) fn qwen3(c: &Config<'_>) -> Result<Model> {
-    let base = shape(c)?;
-    let s = Shape { qk_norm: true, head: c.int_or(&["head_dim"], 128)?, ..base };
-    model(c, s, &[(s, layer_count(c)?)])
+    let s = Shape::llama(c, heads(c, 4096, 32, Some(32), Some(128))?, 22_016)?;
+    let Ffn::Gated { width, act, .. } = s.ffn else { return qwen(c, s) };
+    qwen(c, Shape { qk_norm: QkNorm::Head, ffn: Ffn::Gated { width, act, bias: false }, ..s })
 }
 
-/// `qwen3_moe`: every layer routed unless listed as dense.
-pub(super) fn qwen3_moe(c: &Config<'_>) -> Result<Model> {
-    let base = shape(c)?;
-    let dense = Shape { qk_norm: true, ..base };
-    let router = if c.flag(&["norm_topk_prob"], false)? {
-        RouterKind::SoftmaxTopKNormalised
+/// The upper layers may slide.
+fn qwen(c: &Config<'_>, s: Shape) -> Result<Model> {
+    let window = if c.flag(&["use_sliding_window"], false)? {
+        c.opt(&["sliding_window"])?.or(Some(4096))
     } else {
-        RouterKind::SoftmaxTopK
+        None
     };
-    let sparse = Shape {
-        ffn: Ffn::Experts {
-            width: c.int_or(&["moe_intermediate_size"], 768)?,
-            experts: c.int_or(&["num_experts", "num_local_experts"], 128)?,
-            top_k: c.int_or(&["num_experts_per_tok"], 8)?,
-            router,
-            shared: 0,
-        },
-        ..dense
-    };
-    let step = c.int_or(&["decoder_sparse_step"], 1)?;
-    let listed = c.list("mlp_only_layers")?.unwrap_or_default();
-    let layers: Vec<(Shape, u64)> = (0..layer_count(c)?)
-        .map(|i| {
-            let routed = (i + 1) % step == 0 && !listed.iter().any(|v| v.as_u64() == Some(i));
-            (if routed { sparse } else { dense }, 1)
-        })
-        .collect();
-    model(c, sparse, &layers)
+    let first = c.count_or_none(&["max_window_layers"], 28)?;
+    let layers = c.layers(&["num_hidden_layers"], 32)?;
+    let sliding = sliding_layers(c, layers, |i| window.is_some() && i >= first)?;
+    mixed(c, &[s, s.windowed(window)], 151_936, layers, |i| at(&sliding, i))
 }
 
-/// `mixtral`.
-pub(super) fn mixtral(c: &Config<'_>) -> Result<Model> {
-    let base = shape(c)?;
+/// `olmo2`: norms behind attention and feed-forward, QK-norm over the whole projection.
+pub(super) fn olmo2(c: &Config<'_>) -> Result<Model> {
     let s = Shape {
-        window: c.opt(&["sliding_window"])?,
-        ffn: Ffn::Experts {
-            width: c.int_or(&["intermediate_size"], 14_336)?,
-            experts: c.int_or(&["num_local_experts"], 8)?,
-            top_k: c.int_or(&["num_experts_per_tok"], 2)?,
-            router: RouterKind::SoftmaxFp32Weights,
-            shared: 0,
-        },
-        ..base
+        qk_norm: QkNorm::Whole,
+        norm: NormKind::RmsUpcast,
+        ..Shape::llama(c, heads(c, 4096, 32, None, None)?, 11_008)?
     };
-    model(c, s, &[(s, layer_count(c)?)])
+    let mut b = BlockBuilder::new(BlockKind::Layer, Stream::Main, s.h.hidden);
+    let out = attend(&mut b, INPUT, s);
+    let out = b.norm(out, s.norm);
+    let x = b.add(INPUT, out);
+    let out = feed_forward(&mut b, x, s.h.hidden, s.ffn);
+    let out = b.norm(out, s.norm);
+    b.add(x, out);
+    let block = b.finish();
+    let layers = c.layers(&["num_hidden_layers"], 32)?;
+    decoder(c, s, 50_304, layers, vec![block], |_| 0)
 }
 
 /// A decoder given by its dimensions alone.
 pub(super) fn dimensions(c: &Config<'_>) -> Result<Model> {
-    let hidden = c.int(&["hidden"])?;
-    let heads = c.int(&["heads"])?;
-    let kv_heads = c.int_or(&["kv_heads"], heads)?;
+    let hidden = c.required("hidden", c.opt_width(&["hidden"])?)?;
+    let heads = c.required("heads", c.opt_count(&["heads"])?)?;
+    let kv_heads = c.count(&["kv_heads"], heads)?;
     c.divides("kv_heads", kv_heads, heads, "heads")?;
-    let head = match c.opt(&["head_dim"])? {
+    let head = match c.opt_count(&["head_dim"])? {
         Some(head) => head,
-        None => {
-            c.divides("heads", heads, hidden, "hidden")?;
-            hidden / heads
-        }
+        None => head_of(c, "heads", heads, hidden)?,
     };
+    let h = Heads { hidden, heads, kv_heads, head };
     let gated = c.flag(&["gated_mlp"], true)?;
     let bias = c.flag(&["biases"], !gated)?;
     let width = match c.opt(&["ffn"])? {
         Some(width) => width,
-        None if c.has("moe_ffn") => c.int(&["moe_ffn"])?,
-        None => 4 * hidden,
+        None => c.int_or(&["moe_ffn"], 4 * hidden)?,
     };
-    let dense = if gated {
-        Ffn::Gated { width, act: Act::Silu, bias }
-    } else {
-        Ffn::Plain { width, act: Act::Gelu, bias }
-    };
+    let mut attention = h.attention();
+    attention.window = c.opt(&["sliding_window"])?;
+    let qk_norm = if c.flag(&["qk_norm"], false)? { QkNorm::Head } else { QkNorm::None };
     let s = Shape {
-        hidden,
-        heads,
-        kv_heads,
-        head,
+        h,
         qkv_bias: bias,
         out_bias: bias,
-        qk_norm: c.flag(&["qk_norm"], false)?,
-        window: c.opt(&["sliding_window"])?,
+        qk_norm,
+        clip: false,
+        rotary: c.flag(&["rotary"], gated)?.then_some(RotaryKind::Half),
         norm: if gated { NormKind::Rms } else { NormKind::Layer { bias: true } },
-        rotary: c.flag(&["rotary"], gated)?,
-        ffn: dense,
+        attention,
+        ffn: if gated {
+            Ffn::Gated { width, act: Act::Silu, bias }
+        } else {
+            Ffn::Plain { width, act: Act::Gelu, bias }
+        },
     };
-    let layers = layer_count(c)?;
-    let Some(experts) = c.opt(&["experts"])? else {
-        return model(c, s, &[(s, layers)]);
+    let given = c.layers(&["layers"], 1)?;
+    let layers = c.required("layers", c.has("layers").then_some(given))?;
+    let vocabulary = c.required("vocab", c.opt(&["vocab_size", "vocab"])?)?;
+    let Some(experts) = c.opt_count(&["experts"])? else {
+        return uniform(c, s, vocabulary, layers);
     };
-    let moe_width = c.int_or(&["moe_ffn"], width)?;
+    let top_k = c.count(&["top_k"], 2.min(experts))?;
+    c.at_most("top_k", top_k, experts, "experts")?;
+    let width = c.int_or(&["moe_ffn"], width)?;
+    let shared = c.count_or_none(&["shared_experts"], 0)?;
     let routed = Shape {
         ffn: Ffn::Experts {
-            width: moe_width,
+            kind: ExpertsKind::Gated,
+            width,
             experts,
-            top_k: c.int_or(&["top_k"], 2)?,
+            top_k,
             router: RouterKind::SoftmaxTopKNormalised,
-            shared: moe_width * c.opt_from(&["shared_experts"], 0)?.unwrap_or(0),
+            router_bias: false,
+            shared: if shared == 0 { Shared::None } else { Shared::Added(shared * width) },
+            bias: false,
         },
         ..s
     };
-    let first_dense = c.opt_from(&["dense_layers"], 0)?.unwrap_or(0).min(layers);
-    model(c, routed, &[(s, first_dense), (routed, layers - first_dense)])
+    let dense = c.count_or_none(&["dense_layers"], 0)?.min(layers);
+    mixed(c, &[s, routed], vocabulary, layers, |i| usize::from(i >= dense))
 }

@@ -1,0 +1,44 @@
+//! Mamba: no attention, a selective state-space mixer in each layer.
+
+use super::super::block::{BlockBuilder, BlockKind, INPUT, NormKind, Scan, Split, Stream};
+use super::super::config::Config;
+use super::super::model::Model;
+use super::{Stack, embedding, final_norm, head};
+use crate::error::Result;
+
+/// `mamba`.
+pub(super) fn mamba(c: &Config<'_>) -> Result<Model> {
+    let hidden = c.width(&["hidden_size"], 768)?;
+    let inner = c.count(&["expand"], 2)? * hidden;
+    let rank = match c.text_or_none("time_step_rank") {
+        Some("auto") => hidden.div_ceil(16),
+        _ => c.width(&["time_step_rank"], hidden.div_ceil(16))?,
+    };
+    let scan = Scan {
+        inner,
+        state: c.count(&["state_size"], 16)?,
+        taps: c.count(&["conv_kernel"], 4)?,
+        rank,
+        conv_bias: c.flag(&["use_conv_bias"], true)?,
+    };
+    let bias = c.flag(&["use_bias"], false)?;
+    let mut b = BlockBuilder::new(BlockKind::Layer, Stream::Main, hidden);
+    let residual = if c.flag(&["residual_in_fp32"], true)? { b.upcast(INPUT) } else { INPUT };
+    let normed = b.norm(INPUT, NormKind::Rms);
+    let projected = b.linear(normed, "in_proj", 2 * inner, bias, Split::Column);
+    let x = b.view(projected, inner);
+    let gate = b.view(projected, inner);
+    let mixed = b.scan(x, gate, scan);
+    let out = b.linear(mixed, "out_proj", hidden, bias, Split::Row);
+    b.add(residual, out);
+    let layer = b.finish();
+
+    let vocabulary = c.int_or(&["vocab_size"], 50_280)?;
+    let tied = c.flag(&["tie_word_embeddings"], true)?;
+    let mut stack = Stack::new();
+    stack.push(embedding(vocabulary, hidden, 0, false), 1);
+    stack.push(layer, c.layers(&["num_hidden_layers"], 32)?);
+    stack.push(final_norm(hidden, NormKind::Rms), 1);
+    stack.push(head(hidden, vocabulary, false, tied), 1);
+    Ok(stack.finish(hidden, vocabulary, tied, None))
+}
