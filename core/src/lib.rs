@@ -4,6 +4,7 @@
 //! The crate is pure: no I/O, no clock, no threads. Every face (Rust, WASM, Python) calls the
 //! same verbs with the same JSON.
 
+pub mod api;
 mod assumption;
 pub mod cluster;
 mod error;
@@ -15,6 +16,7 @@ mod term;
 mod vocabulary;
 pub mod workload;
 
+pub use api::{call, call_json, call_text, estimate, plan};
 pub use assumption::Assumption;
 pub use cluster::{Catalog, CatalogRows, Cluster, ClusterSpec, Machines, NameOr, PriceKind};
 pub use error::{Error, ErrorCode};

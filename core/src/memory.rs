@@ -20,7 +20,13 @@ use timeline::{Instant, Parts, Share, Stage};
 /// Bytes one layer keeps from forward to backward for `tokens` tokens, as real PyTorch counts them
 /// (`tests/data/corpus/layer_activations.csv`).
 #[must_use]
-pub fn layer_saved_bytes(block: &Block, recipe: &Recipe, layout: &Layout, seq_len: u64, tokens: u64) -> Bytes {
+pub fn layer_saved_bytes(
+    block: &Block,
+    recipe: &Recipe,
+    layout: &Layout,
+    seq_len: u64,
+    tokens: u64,
+) -> Bytes {
     let mode = rules::Mode::new(recipe, layout, seq_len);
     let bytes = rules::interpret(block, &mode);
     let t = tokens as f64;
@@ -105,20 +111,50 @@ fn in_flight(layout: &Layout, m: u64, stage: u64) -> f64 {
 type Part = (&'static str, fn(&Parts) -> f64, &'static str, &'static str);
 
 const PARTS: &[Part] = &[
-    ("parameters", |p| p.parameters, "parameters on the rank x bytes of their type", "profile of the framework"),
-    ("master weights", |p| p.master, "4 bytes per parameter / ranks that shard them", "Rajbhandari 2020, section 3"),
+    (
+        "parameters",
+        |p| p.parameters,
+        "parameters on the rank x bytes of their type",
+        "profile of the framework",
+    ),
+    (
+        "master weights",
+        |p| p.master,
+        "4 bytes per parameter / ranks that shard them",
+        "Rajbhandari 2020, section 3",
+    ),
     ("optimizer states", |p| p.optimizer, "moments per parameter / ranks that shard them", "torch.optim"),
     ("EMA", |p| p.ema, "one copy of the trained parameters", "torch.optim.swa_utils"),
-    ("framework buffers", |p| p.framework, "communication buckets, main gradients and model buffers that persist", "DDP, DeepSpeed and Megatron sources"),
+    (
+        "framework buffers",
+        |p| p.framework,
+        "communication buckets, main gradients and model buffers that persist",
+        "DDP, DeepSpeed and Megatron sources",
+    ),
     ("batch", |p| p.inputs, "16 t: token ids and labels, 8 bytes each", "PyTorch"),
     ("gradients", |p| p.gradients, "gradients made so far / ranks that shard them", "autograd"),
-    ("saved activations", |p| p.activations, "sum over layers of distinct storages kept", "tape of the layer"),
-    ("backward of one layer", |p| p.working, "kept tensors, gradients and temporaries at the fullest operation", "tape of the layer"),
+    (
+        "saved activations",
+        |p| p.activations,
+        "sum over layers of distinct storages kept",
+        "tape of the layer",
+    ),
+    (
+        "backward of one layer",
+        |p| p.working,
+        "kept tensors, gradients and temporaries at the fullest operation",
+        "tape of the layer",
+    ),
     ("logits and loss", |p| p.loss, "multiples of u = 2 t V", "cross-entropy implementation"),
     ("gathered parameters", |p| p.gathered, "root unit and the units in use, unsharded", "FSDP"),
     ("gradient reduction", |p| p.reduction, "input of the reduce-scatter", "FSDP, DeepSpeed"),
     ("cast weights", |p| p.copies, "compute-type copies of weights kept for backward", "torch.autocast"),
-    ("optimizer temporaries", |p| p.temporaries, "one copy of the trained parameters (foreach), none (fused)", "torch.optim"),
+    (
+        "optimizer temporaries",
+        |p| p.temporaries,
+        "one copy of the trained parameters (foreach), none (fused)",
+        "torch.optim",
+    ),
 ];
 
 fn report(stage_index: u64, instants: &[(Instant, Parts); 8], stage: &Stage<'_>) -> MemoryReport {
@@ -148,7 +184,12 @@ fn report(stage_index: u64, instants: &[(Instant, Parts); 8], stage: &Stage<'_>)
         device: Terms(vec![Term::new("allocated", allocated, "peak of the phases", "timeline")]),
         device_interval80: Interval80 { low: allocated, high: allocated },
         needed: allocated,
-        host: Terms(vec![Term::new("offloaded states", Bytes::of(stage.states().host), "states that rest on the host", "layout.offload")]),
+        host: Terms(vec![Term::new(
+            "offloaded states",
+            Bytes::of(stage.states().host),
+            "states that rest on the host",
+            "layout.offload",
+        )]),
     }
 }
 

@@ -15,6 +15,6 @@ pub use block::{
 pub use model::{Model, ModelSpec, ModelSummary, ParameterCounts};
 pub use presets::{preset_config, preset_names};
 pub use recipe::{
-    AdapterKind, AttentionKernel, BaseQuantization, Batch, Compute, Dtype, Framework, Kernels, Lora, LossKernel,
-    Method, Optimizer, Qat, QatScheme, Recipe,
+    AdapterKind, AttentionKernel, BaseQuantization, Batch, Compute, Dtype, Framework, Kernels, Lora,
+    LossKernel, Method, Optimizer, Qat, QatScheme, Recipe,
 };

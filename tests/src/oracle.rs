@@ -10,7 +10,7 @@ use serde_json::Value;
 use shardwise::layout::{Layout, Recompute, Reshard, Sharding, Wrap};
 use shardwise::memory;
 use shardwise::workload::{
-    AttentionKernel, Batch, Compute, Dtype, LossKernel, Lora, Method, ModelSpec, Optimizer, Recipe,
+    AttentionKernel, Batch, Compute, Dtype, Lora, LossKernel, Method, ModelSpec, Optimizer, Recipe,
 };
 
 use crate::params::model_beside;
@@ -58,8 +58,9 @@ pub fn model_of(file: &Path, row: &Row) -> Result<ModelSpec, String> {
     if over.is_empty() || over == "{}" {
         return Ok(spec);
     }
-    let over: Value = serde_json::from_str(&over.replace('\'', "\"").replace("True", "true").replace("False", "false"))
-        .map_err(|e| format!("over: {e}"))?;
+    let over: Value =
+        serde_json::from_str(&over.replace('\'', "\"").replace("True", "true").replace("False", "false"))
+            .map_err(|e| format!("over: {e}"))?;
     let mut config = match spec.0 {
         Value::Object(map) => map,
         Value::String(name) => shardwise::workload::preset_config(&name).ok_or("no such preset")?,
@@ -77,8 +78,15 @@ pub fn express(row: &Row) -> Result<(Recipe, Layout, Batch), String> {
     let mixed = text(row, "mp_param");
     let params = dtype(text(row, "param_dtype")).ok_or("param_dtype")?;
     let autocast = !text(row, "autocast").is_empty();
-    let compute = if autocast { text(row, "autocast") } else if mixed.is_empty() { params.name() } else { mixed };
-    let compute: Compute = serde_json::from_value(Value::String(compute.to_owned())).map_err(|e| e.to_string())?;
+    let compute = if autocast {
+        text(row, "autocast")
+    } else if mixed.is_empty() {
+        params.name()
+    } else {
+        mixed
+    };
+    let compute: Compute =
+        serde_json::from_value(Value::String(compute.to_owned())).map_err(|e| e.to_string())?;
     let lora_rank = int(row, "lora_r", 0);
     let quantised = text(row, "quant");
     let method = match (lora_rank, quantised) {
@@ -136,8 +144,9 @@ pub fn express(row: &Row) -> Result<(Recipe, Layout, Batch), String> {
         "fsdp2" if hybrid > 0 => (Sharding::Fsdp2, world / hybrid, hybrid, 1),
         "fsdp2" => (Sharding::Fsdp2, 1, world, 1),
         "fsdp1" => {
-            let strategy: Sharding = serde_json::from_value(Value::String(text(row, "fsdp1_strategy").to_owned()))
-                .map_err(|e| e.to_string())?;
+            let strategy: Sharding =
+                serde_json::from_value(Value::String(text(row, "fsdp1_strategy").to_owned()))
+                    .map_err(|e| e.to_string())?;
             if strategy == Sharding::NoShard { (strategy, world, 1, 1) } else { (strategy, 1, world, 1) }
         }
         "tp" => (Sharding::None, 1, 1, world),
@@ -154,7 +163,11 @@ pub fn express(row: &Row) -> Result<(Recipe, Layout, Batch), String> {
         micro_batch: int(row, "mb", 1),
         recompute: if text(row, "ckpt") == "none" { Recompute::None } else { Recompute::Full },
         offload: if yes(row, "offload") {
-            vec![shardwise::layout::Offload::Param, shardwise::layout::Offload::Gradient, shardwise::layout::Offload::Optimizer]
+            vec![
+                shardwise::layout::Offload::Param,
+                shardwise::layout::Offload::Gradient,
+                shardwise::layout::Offload::Optimizer,
+            ]
         } else {
             Vec::new()
         },

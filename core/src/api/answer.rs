@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::assumption::Assumption;
-use crate::cluster::ClusterSummary;
+use crate::cluster::{Cluster, PriceKind};
 use crate::layout::Layout;
 use crate::memory::MemoryReport;
 use crate::quantity::{Bytes, Seconds, Usd, UsdPerSecond};
@@ -61,7 +61,7 @@ pub struct Price {
     /// All accelerators together.
     pub cluster: UsdPerSecond,
     /// Which kind of price it is.
-    pub kind: super::PriceKind,
+    pub kind: PriceKind,
     /// Where it was read.
     pub source: String,
     /// When it was read.
@@ -77,7 +77,7 @@ pub struct EstimateAnswer {
     /// The model.
     pub model: ModelSummary,
     /// The machines.
-    pub cluster: ClusterSummary,
+    pub cluster: Cluster,
     /// The layout, every degree filled in.
     pub layout: Layout,
     /// Sequences per optimizer step.

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::cluster::{CatalogRows, ClusterSpec};
+use crate::cluster::{CatalogRows, ClusterSpec, PriceKind};
 use crate::error::{Error, ErrorCode, Result, in_range};
 use crate::layout::{Layout, Recompute, Sharding};
 use crate::vocabulary::vocabulary;
@@ -14,20 +14,6 @@ pub const SCHEMA_VERSION: u32 = 1;
 
 const fn schema_version() -> u32 {
     SCHEMA_VERSION
-}
-
-vocabulary! {
-    /// Which price is paid.
-    PriceKind {
-        /// List price by the hour.
-        OnDemand = "on_demand",
-        /// Interruptible capacity.
-        Spot = "spot",
-        /// One-year commitment.
-        Reserved1y = "reserved_1y",
-        /// Three-year commitment.
-        Reserved3y = "reserved_3y",
-    } default OnDemand
 }
 
 vocabulary! {
@@ -69,6 +55,10 @@ impl Run {
     }
 }
 
+fn whole_cluster() -> Layout {
+    Layout { data_parallel_shard: 0, ..Layout::default() }
+}
+
 /// Asks what one given layout needs: memory, time, money.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
@@ -90,7 +80,7 @@ pub struct EstimateRequest {
     #[serde(default)]
     pub recipe: Recipe,
     /// How the work is split.
-    #[serde(default = "Layout::rest")]
+    #[serde(default = "whole_cluster")]
     pub layout: Layout,
     /// How much is trained, and at which price.
     #[serde(default)]

@@ -28,6 +28,19 @@ pub struct CatalogRows {
     pub sources: Vec<Source>,
 }
 
+impl CatalogRows {
+    /// Whether there is no row of any kind.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.accelerators.is_empty()
+            && self.instances.is_empty()
+            && self.links.is_empty()
+            && self.platforms.is_empty()
+            && self.storage.is_empty()
+            && self.sources.is_empty()
+    }
+}
+
 /// One accelerator part. Peaks are dense.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]

@@ -22,7 +22,14 @@ pub(super) struct LossBytes {
 ///
 /// Source: transformers.loss.ForCausalLMLoss traced under PyTorch 2.15: with u = 2 t V the logits
 /// (u) are cast to fp32 (2u), log-softmax makes another (2u), its backward two more.
-pub(super) fn loss_bytes(recipe: &Recipe, elements: f64, hidden_bytes: f64, tokens: f64, vocabulary: f64, hidden: f64) -> LossBytes {
+pub(super) fn loss_bytes(
+    recipe: &Recipe,
+    elements: f64,
+    hidden_bytes: f64,
+    tokens: f64,
+    vocabulary: f64,
+    hidden: f64,
+) -> LossBytes {
     let compute = recipe.compute.activations().bytes();
     let u = elements * compute;
     let held = if recipe.drop_logits { 0.0 } else { u };
@@ -30,9 +37,19 @@ pub(super) fn loss_bytes(recipe: &Recipe, elements: f64, hidden_bytes: f64, toke
     let chunks = recipe.loss_chunks.unwrap_or(8) as f64;
     match recipe.loss {
         // Pure fp32: logits (u), log-softmax (u), two gradients.
-        LossKernel::Eager if wide => LossBytes { kept: u + held, forward: 2.0 * u, backward: 3.0 * u + held, held, gradient: u },
-        LossKernel::Eager => LossBytes { kept: 2.0 * u + held, forward: 5.0 * u, backward: 6.0 * u + held, held, gradient: u },
-        LossKernel::Fused => LossBytes { kept: 2.0 * u + held, forward: 4.0 * u + held, backward: 4.0 * u + held, held, gradient: u },
+        LossKernel::Eager if wide => {
+            LossBytes { kept: u + held, forward: 2.0 * u, backward: 3.0 * u + held, held, gradient: u }
+        }
+        LossKernel::Eager => {
+            LossBytes { kept: 2.0 * u + held, forward: 5.0 * u, backward: 6.0 * u + held, held, gradient: u }
+        }
+        LossKernel::Fused => LossBytes {
+            kept: 2.0 * u + held,
+            forward: 4.0 * u + held,
+            backward: 4.0 * u + held,
+            held,
+            gradient: u,
+        },
         LossKernel::Compiled => LossBytes { kept: u, forward: 2.0 * u, backward: 3.0 * u, held, gradient: u },
         LossKernel::FusedLinear => {
             // Source: Liger's fused linear cross-entropy: tokens in chunks of t / 2^ceil(log2(V/h)),
@@ -44,7 +61,13 @@ pub(super) fn loss_bytes(recipe: &Recipe, elements: f64, hidden_bytes: f64, toke
         }
         LossKernel::HeadChunked => {
             let part = u / chunks;
-            LossBytes { kept: u / chunks, forward: 4.0 * part, backward: 4.0 * part, held: 0.0, gradient: part }
+            LossBytes {
+                kept: u / chunks,
+                forward: 4.0 * part,
+                backward: 4.0 * part,
+                held: 0.0,
+                gradient: part,
+            }
         }
         LossKernel::Chunked => LossBytes {
             kept: u,
@@ -53,6 +76,8 @@ pub(super) fn loss_bytes(recipe: &Recipe, elements: f64, hidden_bytes: f64, toke
             held: 0.0,
             gradient: u,
         },
-        LossKernel::VocabParallel => LossBytes { kept: 2.0 * u, forward: 5.0 * u, backward: 5.0 * u, held: 0.0, gradient: u },
+        LossKernel::VocabParallel => {
+            LossBytes { kept: 2.0 * u, forward: 5.0 * u, backward: 5.0 * u, held: 0.0, gradient: u }
+        }
     }
 }

@@ -12,7 +12,7 @@ use super::line::Line;
 use super::tape::{BlockBytes, Id, Tape};
 use crate::layout::Layout;
 use crate::workload::{
-    Act, AttentionKernel, Block, BlockKind, Compute, Kernels, Method, Op, OpKind, Recipe, Slot, Split,
+    Act, AttentionKernel, Block, BlockKind, Compute, Kernels, Method, Op, OpKind, Recipe, Slot, Split, Stream,
 };
 
 /// Number formats and sizes one rank computes with.
@@ -140,7 +140,11 @@ impl Reader<'_, '_> {
     }
 
     fn place(&self, slot: Slot) -> Place {
-        self.slots.get(usize::from(slot)).copied().unwrap_or(Place { id: 0, cut: false, origin: Origin::Other })
+        self.slots.get(usize::from(slot)).copied().unwrap_or(Place {
+            id: 0,
+            cut: false,
+            origin: Origin::Other,
+        })
     }
 
     fn input(&self, op: &Op, i: usize) -> Place {
@@ -172,7 +176,7 @@ impl Reader<'_, '_> {
         let other = |id| Place { id, cut: x.cut, origin: Origin::Other };
         match op.kind {
             OpKind::Linear(l) => self.linear(x, &l),
-            OpKind::Norm(n) => other(self.norm(x.id, &n)),
+            OpKind::Norm(n) => other(self.norm(x.id, &n, op.kind.parameters() as f64)),
             OpKind::Rotary(r) => self.rotary(x, &r),
             OpKind::Attention(a) => self.attention(op, &a),
             OpKind::Activation(act) => self.activation(x, act),
@@ -201,7 +205,10 @@ impl Reader<'_, '_> {
             OpKind::Dropout if self.mode.dropout => other(self.dropout(x.id)),
             OpKind::Dropout => x,
             OpKind::View => {
-                let id = self.tape.view(x.id, self.elements(width, x.cut));
+                let sequence =
+                    block.slots.get(usize::from(op.output)).is_some_and(|s| s.stream == Stream::Sequence);
+                let per_token = if sequence { width / self.mode.seq } else { width };
+                let id = self.tape.view(x.id, self.elements(per_token, x.cut));
                 self.tape.step(&[x.id], id);
                 Place { id, ..x }
             }
@@ -219,7 +226,8 @@ impl Reader<'_, '_> {
                 let m = self.mode;
                 let trained = m.train_base;
                 let cut = m.sequence_parallel;
-                let out = self.tape.tensor(self.elements(t.width as f64, cut), m.residual, trained || m.input_grad);
+                let out =
+                    self.tape.tensor(self.elements(t.width as f64, cut), m.residual, trained || m.input_grad);
                 let rows = if t.split == Split::Vocabulary { t.rows as f64 / m.tp } else { t.rows as f64 };
                 self.tape.step(&[], out);
                 if trained {
@@ -235,7 +243,16 @@ impl Reader<'_, '_> {
                 }
                 Place { id: out, ..x }
             }
-            OpKind::Loss => x,
+            OpKind::Clamp => {
+                // In place, so autograd keeps a copy of what was there.
+                let out = self.like(x.id);
+                self.tape.step(&[x.id], out);
+                let before = self.like(x.id);
+                self.tape.keep(before);
+                other(out)
+            }
+            OpKind::Upcast => other(self.cast(x.id, 4.0)),
+            OpKind::Loss | OpKind::PlainLoss => x,
         }
     }
 }

@@ -141,7 +141,9 @@ impl States {
             s.host += s.parameters;
             s.parameters = 0.0;
         }
-        if layout.offloads(Offload::Gradient) || (layout.offloads(Offload::Optimizer) && layout.sharding.is_fsdp()) {
+        if layout.offloads(Offload::Gradient)
+            || (layout.offloads(Offload::Optimizer) && layout.sharding.is_fsdp())
+        {
             s.host += s.gradients;
             s.gradients = 0.0;
         }
@@ -149,7 +151,13 @@ impl States {
     }
 
     /// PyTorch's own optimizers: states in the type of the parameters.
-    fn torch(w: &BlockWeights, recipe: &Recipe, layout: &Layout, d: &Divisors, share: &dyn Fn(f64) -> f64) -> Self {
+    fn torch(
+        w: &BlockWeights,
+        recipe: &Recipe,
+        layout: &Layout,
+        d: &Divisors,
+        share: &dyn Fn(f64) -> f64,
+    ) -> Self {
         let width = recipe.params().bytes();
         let trained_width = if recipe.frozen_base() { recipe.lora.dtype.bytes() } else { width };
         let trained = share(d.optimizer);
@@ -169,7 +177,11 @@ impl States {
             optimizer: trained * state_bytes(recipe.optimizer, trained_width),
             gradients: if ddp && layout.gradient_as_bucket_view { 0.0 } else { gradients },
             framework,
-            step: optimizer_step(recipe.optimizer, trained * trained_width, w.largest.min(trained) * trained_width),
+            step: optimizer_step(
+                recipe.optimizer,
+                trained * trained_width,
+                w.largest.min(trained) * trained_width,
+            ),
             gradient_width: trained_width,
             ..Self::default()
         }

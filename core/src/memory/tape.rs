@@ -100,7 +100,12 @@ impl Tape {
     }
 
     fn at(&self, id: Id) -> Tensor {
-        self.tensors.get(id).copied().unwrap_or(Tensor { elements: Line::ZERO, width: 0.0, grad: false, storage: 0 })
+        self.tensors.get(id).copied().unwrap_or(Tensor {
+            elements: Line::ZERO,
+            width: 0.0,
+            grad: false,
+            storage: 0,
+        })
     }
 
     pub(super) fn elements(&self, id: Id) -> Line {
@@ -136,7 +141,14 @@ impl Tape {
             *p = i;
         }
         let arity = u8::try_from(inputs.len().min(3)).unwrap_or(3);
-        self.steps.push(Step { inputs: places, arity, output, weight_grad: 0.0, temporary: Line::ZERO, passes: false });
+        self.steps.push(Step {
+            inputs: places,
+            arity,
+            output,
+            weight_grad: 0.0,
+            temporary: Line::ZERO,
+            passes: false,
+        });
         self
     }
 

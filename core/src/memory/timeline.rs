@@ -138,7 +138,10 @@ impl<'a> Stage<'a> {
         let reads_gradient = !frozen || layout.recompute != Recompute::None || recipe.kbit_preparation;
         let mut seen_layer = false;
         for run in &model.order {
-            let (Some(block), Some(&weights)) = (model.blocks.get(run.block), per_block.get(run.block)) else { continue };
+            let (Some(block), Some(&weights)) = (model.blocks.get(run.block), per_block.get(run.block))
+            else {
+                continue;
+            };
             match block.kind {
                 BlockKind::Layer => {
                     let (start, end) = (at, at + run.count);
@@ -235,7 +238,14 @@ impl<'a> Stage<'a> {
         let tail_kept: f64 = self.tail.iter().map(|(b, _)| b.kept.at(t)).sum();
         let embed_kept = self.embedding.as_ref().map_or(0.0, |(b, _)| b.kept.at(t));
         let loss = if self.samples_have_logits {
-            loss_bytes(self.recipe, t * self.vocabulary, self.hidden * self.compute, t, self.vocabulary, self.hidden)
+            loss_bytes(
+                self.recipe,
+                t * self.vocabulary,
+                self.hidden * self.compute,
+                t,
+                self.vocabulary,
+                self.hidden,
+            )
         } else {
             LossBytes { kept: 0.0, forward: 0.0, backward: 0.0, held: 0.0, gradient: 0.0 }
         };
@@ -255,11 +265,8 @@ impl<'a> Stage<'a> {
         };
         let copies: f64 = self.layers.iter().map(|l| l.count * l.bytes.weight_copies).sum::<f64>()
             + self.tail.iter().map(|(b, _)| b.weight_copies).sum::<f64>();
-        let kept_copies = if recomputes {
-            self.tail.iter().map(|(b, _)| b.weight_copies).sum::<f64>()
-        } else {
-            copies
-        };
+        let kept_copies =
+            if recomputes { self.tail.iter().map(|(b, _)| b.weight_copies).sum::<f64>() } else { copies };
         let forward = Parts {
             activations: all + embed_kept + tail_kept + waiting,
             copies,
@@ -267,7 +274,8 @@ impl<'a> Stage<'a> {
             loss: loss.forward,
             ..resting
         };
-        let at_loss = Parts { gathered: fsdp.root + fsdp.resident + fsdp.at_loss, copies: kept_copies, ..forward };
+        let at_loss =
+            Parts { gathered: fsdp.root + fsdp.resident + fsdp.at_loss, copies: kept_copies, ..forward };
         let loss_backward = Parts { loss: loss.backward, ..at_loss };
         let tail_grads: f64 = self.tail.iter().map(|(b, _)| b.weight_grads).sum();
         let head = Parts { loss: loss.gradient + loss.held, working: tail_grads, ..at_loss };
@@ -281,16 +289,20 @@ impl<'a> Stage<'a> {
             let input = if recomputes { l.input.at(t) } else { 0.0 };
             let backward = l.backward.at(t);
             let copies_of = |n: f64| if recomputes { l.weight_copies } else { n * l.weight_copies };
-            let copies_below: f64 =
-                if recomputes { 0.0 } else { self.layers.iter().take(i).map(|r| r.count * r.bytes.weight_copies).sum() };
+            let copies_below: f64 = if recomputes {
+                0.0
+            } else {
+                self.layers.iter().take(i).map(|r| r.count * r.bytes.weight_copies).sum()
+            };
             let grads_each = fsdp.layer_gradients(run);
             let place = |layers_below: f64, layers_above: f64, first: bool, last: bool| Parts {
                 activations: below - layers_above * kept - if recomputes { kept } else { kept } + waiting,
                 working: backward + input,
-                gradients: resting.gradients + tail_grads * fsdp.root_gradient_share + above + layers_above * grads_each,
-                gathered: fsdp.root
-                    + fsdp.resident
-                    + if last { fsdp.backward_bottom } else { fsdp.backward },
+                gradients: resting.gradients
+                    + tail_grads * fsdp.root_gradient_share
+                    + above
+                    + layers_above * grads_each,
+                gathered: fsdp.root + fsdp.resident + if last { fsdp.backward_bottom } else { fsdp.backward },
                 reduction: if first { 0.0 } else { fsdp.reduction },
                 copies: copies_of(layers_below) + copies_below,
                 loss: loss.held,
@@ -327,11 +339,7 @@ impl<'a> Stage<'a> {
             loss: loss.held,
             ..resting
         };
-        let step = Parts {
-            gradients: s.gradients,
-            temporaries: s.step,
-            ..resting
-        };
+        let step = Parts { gradients: s.gradients, temporaries: s.step, ..resting };
         [
             (Instant::ForwardEnd, forward),
             (Instant::LossBackward, loss_backward),
@@ -386,12 +394,16 @@ impl Transients {
             accumulated: if stage.accumulates { stage.states.gradients } else { 0.0 },
             ..Self::default()
         };
-        let unit = stage.layers.iter().fold(0.0_f64, |m, l| m.max(unit_bytes(&l.weights, recipe, stage.compute)));
+        let unit =
+            stage.layers.iter().fold(0.0_f64, |m, l| m.max(unit_bytes(&l.weights, recipe, stage.compute)));
         let trained_unit = stage.layers.iter().fold(0.0_f64, |m, l| m.max(l.weights.trainable(recipe)));
         let root = unit_bytes(&stage.root, recipe, stage.compute);
         let trained_root = stage.root.trainable(recipe);
         let params = recipe.params().bytes();
-        let reduce = recipe.reduce_dtype.unwrap_or(if recipe.frozen_base() { recipe.lora.dtype } else { recipe.params() }).bytes();
+        let reduce = recipe
+            .reduce_dtype
+            .unwrap_or(if recipe.frozen_base() { recipe.lora.dtype } else { recipe.params() })
+            .bytes();
         let gathers = layout.sharding.shards_parameters() && layout.sharding.is_fsdp() && d.parameters > 1.0;
         if !gathers {
             return match layout.sharding {
@@ -401,7 +413,8 @@ impl Transients {
         }
         let two = layout.sharding == Sharding::Fsdp2;
         let trained_width = if recipe.frozen_base() { recipe.lora.dtype.bytes() } else { params };
-        let unsharded_width = if recipe.frozen_base() { trained_width.min(stage.compute) } else { stage.compute };
+        let unsharded_width =
+            if recipe.frozen_base() { trained_width.min(stage.compute) } else { stage.compute };
         let resident = match layout.sharding {
             Sharding::ShardGradOp | Sharding::HybridShardZero2 => true,
             Sharding::Fsdp2 => layout.reshard_after_forward == Reshard::Never,
@@ -416,12 +429,28 @@ impl Transients {
             resident: if resident { all - root } else { 0.0 },
             at_loss: if resident { 0.0 } else { next },
             backward: if resident { 0.0 } else { 2.0 * next },
-            backward_bottom: if resident { 0.0 } else if two { next } else { next },
-            reduction: if two { trained_unit * reduce } else if frozen { 0.0 } else { trained_unit * reduce * 0.0 },
+            backward_bottom: if resident {
+                0.0
+            } else if two {
+                next
+            } else {
+                next
+            },
+            reduction: if two {
+                trained_unit * reduce
+            } else if frozen {
+                0.0
+            } else {
+                trained_unit * reduce * 0.0
+            },
             root_reduction: trained_root * (unsharded_width + reduce),
             root_gradient_share: 1.0,
             accumulated: if stage.accumulates {
-                if layout.sync_every_micro_batch { stage.states.gradients } else { stage.total.trainable(recipe) * trained_width.max(reduce) }
+                if layout.sync_every_micro_batch {
+                    stage.states.gradients
+                } else {
+                    stage.total.trainable(recipe) * trained_width.max(reduce)
+                }
             } else {
                 0.0
             },
@@ -440,13 +469,10 @@ impl Transients {
         let n = stage.total.trainable(stage.recipe);
         let bucket = stage.compute * BUCKET.min(n);
         match stage.layout.sharding {
-            Sharding::Zero1 => Self { reduction: bucket + 2.0 * stage.compute * stage.total.largest, ..whole },
-            Sharding::Zero2 => Self {
-                reduction: bucket,
-                shards: d.gradients,
-                experts: d.experts,
-                ..whole
-            },
+            Sharding::Zero1 => {
+                Self { reduction: bucket + 2.0 * stage.compute * stage.total.largest, ..whole }
+            }
+            Sharding::Zero2 => Self { reduction: bucket, shards: d.gradients, experts: d.experts, ..whole },
             _ => {
                 let live = stage.compute * MAX_LIVE.min(stage.total.base());
                 Self {
@@ -475,6 +501,10 @@ impl Transients {
 fn unit_bytes(w: &BlockWeights, recipe: &Recipe, compute: f64) -> f64 {
     let base = base_bytes(w, recipe, compute);
     let adapters = (w.adapters + w.saved)
-        * if recipe.frozen_base() { recipe.lora.dtype.bytes().min(compute.max(Dtype::Bf16.bytes())) } else { compute };
+        * if recipe.frozen_base() {
+            recipe.lora.dtype.bytes().min(compute.max(Dtype::Bf16.bytes()))
+        } else {
+            compute
+        };
     base + adapters
 }

@@ -39,7 +39,8 @@ impl Reader<'_, '_> {
         }
         let lse = self.tape.tensor(Line::per_token(heads), FP32, false);
         self.tape.keep(lse);
-        let grouped = if spec.kv_heads < spec.heads { self.tape.bytes(q) + self.tape.bytes(q) } else { Line::ZERO };
+        let grouped =
+            if spec.kv_heads < spec.heads { self.tape.bytes(q) + self.tape.bytes(q) } else { Line::ZERO };
         self.tape.temporary(self.tape.elements(q) * FP32 + grouped);
     }
 
@@ -54,9 +55,8 @@ impl Reader<'_, '_> {
         let lse = self.tape.tensor(Line::per_token(heads), FP32, false);
         self.tape.keep(lse);
         let seq = self.mode.seq;
-        let masked = spec.masked
-            || self.mode.recipe.padding_mask
-            || spec.window.is_some_and(|w| seq >= w as f64);
+        let masked =
+            spec.masked || self.mode.recipe.padding_mask || spec.window.is_some_and(|w| seq >= w as f64);
         let bias = match spec.bias {
             AttentionBias::None if masked => Line::per_token(seq),
             AttentionBias::None => Line::ZERO,
@@ -83,7 +83,15 @@ impl Reader<'_, '_> {
     }
 
     /// Scores and probabilities in memory, as Transformers writes them.
-    fn eager_attention(&mut self, q: Place, k: Place, v: Place, out: Id, spec: &Attention, heads: f64) -> Place {
+    fn eager_attention(
+        &mut self,
+        q: Place,
+        k: Place,
+        v: Place,
+        out: Id,
+        spec: &Attention,
+        heads: f64,
+    ) -> Place {
         let width = self.tape.width(q.id);
         let scores = Line::per_token(heads * self.mode.seq);
         let keys = self.repeated(k.id, spec, heads);

@@ -3,19 +3,18 @@
 use super::super::line::Line;
 use super::super::tape::Id;
 use super::{Origin, Place, Reader, python_activation};
-use crate::workload::{Act, Norm, NormKind, Rotary, RotaryKind, Scan, Split};
+use crate::workload::{Act, Norm, NormKind, Rotary, RotaryKind, Scan};
 
 const FP32: f64 = 4.0;
 
 impl Reader<'_, '_> {
-    pub(super) fn norm(&mut self, x: Id, n: &Norm) -> Id {
+    pub(super) fn norm(&mut self, x: Id, n: &Norm, parameters: f64) -> Id {
         let m = self.mode;
         let trained = m.train_base;
-        let shards = if n.split == Split::Column && n.groups > 1 { 1.0 } else { 1.0_f64 };
-        let weight = n.width as f64 / shards * m.weight;
+        let weight = parameters * m.weight;
         let groups = self.tape.elements(x).per_token / n.width as f64;
         let grad = self.tape.grad(x) || trained;
-        if let NormKind::Layer { bias } = n.kind {
+        if let NormKind::Layer { .. } | NormKind::LayerPlain = n.kind {
             // aten's kernel keeps its input and two fp32 statistics; autocast runs it in fp32.
             let input = if m.autocast { self.cast(x, FP32) } else { x };
             let out = self.tape.tensor(self.tape.elements(x), self.tape.width(input), grad);
@@ -24,7 +23,7 @@ impl Reader<'_, '_> {
             let stats = self.tape.tensor(Line::per_token(2.0 * groups), FP32, false);
             self.tape.keep(stats);
             if trained {
-                self.tape.weight_grad(weight * if bias { 2.0 } else { 1.0 });
+                self.tape.weight_grad(weight);
             }
             return out;
         }
@@ -53,7 +52,7 @@ impl Reader<'_, '_> {
         self.tape.keep(scale);
         match n.kind {
             NormKind::RmsPlain => self.cast(normed, entry),
-            NormKind::RmsUpcast | NormKind::RmsOffset => {
+            NormKind::RmsUpcast | NormKind::RmsOffset | NormKind::LayerUpcast => {
                 let out = self.tape.tensor(self.tape.elements(x), FP32, grad);
                 self.tape.step(&[normed], out);
                 if trained {
@@ -202,8 +201,11 @@ impl Reader<'_, '_> {
         if m.train_base {
             self.tape.weight_grad((inner * s.taps as f64 + inner) * m.weight);
         }
-        let projected =
-            self.tape.tensor(Line::per_token((s.rank + 2 * s.state) as f64), m.compute, self.tape.grad(convolved));
+        let projected = self.tape.tensor(
+            Line::per_token((s.rank + 2 * s.state) as f64),
+            m.compute,
+            self.tape.grad(convolved),
+        );
         self.tape.step(&[convolved], projected);
         self.tape.keep(convolved);
         let step = self.tape.tensor(self.tape.elements(x.id), m.compute, self.tape.grad(projected));

@@ -1,0 +1,202 @@
+//! `estimate`: one given layout, opened.
+
+use super::answer::{EstimateAnswer, Fit, Price, RunReport, Verdict};
+use super::request::{EstimateRequest, Run, SCHEMA_VERSION};
+use crate::assumption::Assumption;
+use crate::cluster::{Catalog, Cluster};
+use crate::error::{Error, ErrorCode, Result};
+use crate::layout::{Layout, Sharding};
+use crate::memory::{self, MemoryReport};
+use crate::quantity::Bytes;
+use crate::step::{self, StepReport};
+use crate::term::{Term, Terms};
+use crate::workload::{Batch, Model, Recipe};
+
+/// What one layout needs: memory, time, money.
+///
+/// ```
+/// use shardwise::api::{EstimateRequest, Verdict, estimate};
+/// let request: EstimateRequest = serde_json::from_str(
+///     r#"{"model": "llama-3.1-8b", "cluster": "8xH100-SXM-80GB", "seq_len": 4096,
+///         "layout": {"sharding": "fsdp2", "recompute": "full"}}"#,
+/// ).unwrap();
+/// let answer = estimate(&request).unwrap();
+/// assert_eq!(answer.fit.verdict, Verdict::Fits);
+/// assert_eq!(answer.layout.data_parallel_shard, 8);
+/// ```
+///
+/// # Errors
+/// A request that cannot be read; see [`Error`].
+pub fn estimate(request: &EstimateRequest) -> Result<EstimateAnswer> {
+    request.validate()?;
+    let model = request.model.resolve("model")?;
+    let (cluster, assumptions) = resolve_cluster(&request.cluster, &request.catalog)?;
+    let layout = request.layout.clone().resolve(cluster.gpus()).map_err(|e| e.under("layout"))?;
+    let batch = request.batch(&layout)?;
+    check_model(&model, &layout, request.seq_len)?;
+    let parts = Workplace { model: &model, recipe: &request.recipe, cluster: &cluster, run: &request.run };
+    Ok(parts.answer(layout, &batch, assumptions))
+}
+
+/// The machines a request names.
+pub(super) fn resolve_cluster(
+    spec: &crate::cluster::ClusterSpec,
+    own: &crate::cluster::CatalogRows,
+) -> Result<(Cluster, Vec<Assumption>)> {
+    if own.is_empty() {
+        return spec.resolve(Catalog::embedded());
+    }
+    let catalog = Catalog::embedded().with_overrides(own.clone()).map_err(|e| e.under("catalog"))?;
+    spec.resolve(&catalog)
+}
+
+/// What a model cannot do whatever the layout.
+pub(super) fn check_model(model: &Model, layout: &Layout, seq_len: u64) -> Result<()> {
+    if let Some(tokens) = model.fixed_tokens {
+        if seq_len != tokens {
+            return Err(Error::new(
+                "seq_len",
+                ErrorCode::Conflict,
+                seq_len,
+                format!("{tokens}, the tokens of one image"),
+            ));
+        }
+    }
+    if layout.pipeline_parallel > model.layers() {
+        return Err(Error::new(
+            "layout.pipeline_parallel",
+            ErrorCode::Conflict,
+            layout.pipeline_parallel,
+            format!("at most the {} layers of the model", model.layers()),
+        ));
+    }
+    Ok(())
+}
+
+/// What stays the same from layout to layout.
+pub(super) struct Workplace<'a> {
+    pub(super) model: &'a Model,
+    pub(super) recipe: &'a Recipe,
+    pub(super) cluster: &'a Cluster,
+    pub(super) run: &'a Run,
+}
+
+impl Workplace<'_> {
+    pub(super) fn memory(&self, layout: &Layout, batch: &Batch) -> MemoryReport {
+        memory::estimate(self.model, self.recipe, layout, batch)
+    }
+
+    pub(super) fn step(&self, layout: &Layout, batch: &Batch) -> StepReport {
+        step::estimate(self.model, self.recipe, layout, batch, self.cluster)
+    }
+
+    pub(super) fn answer(
+        &self,
+        layout: Layout,
+        batch: &Batch,
+        mut assumptions: Vec<Assumption>,
+    ) -> EstimateAnswer {
+        let memory = self.memory(&layout, batch);
+        let step = self.step(&layout, batch);
+        let run = self.run_report(&step);
+        if self.recipe.params_dtype.is_none() {
+            assumptions.push(Assumption::new(
+                "recipe.params_dtype",
+                self.recipe.params().name(),
+                if self.recipe.frozen_base() {
+                    "a frozen base rests in the compute format"
+                } else {
+                    "mixed precision keeps fp32 parameters"
+                },
+            ));
+        }
+        EstimateAnswer {
+            schema_version: SCHEMA_VERSION,
+            model: self.model.summary(),
+            cluster: self.cluster.clone(),
+            fit: self.fit(&memory),
+            global_batch: batch.global_batch,
+            seq_len: batch.seq_len,
+            gradient_accumulation: batch.accumulation(layout.data_parallel(), layout.micro_batch),
+            layout,
+            memory,
+            step,
+            run,
+            assumptions,
+        }
+    }
+
+    pub(super) fn fit(&self, memory: &MemoryReport) -> Fit {
+        let capacity = self.cluster.memory;
+        let headroom = capacity - memory.needed;
+        let verdict = verdict(memory, capacity);
+        let reason = match verdict {
+            Verdict::Fits => format!("uses {} of {}", memory.needed, capacity),
+            Verdict::Tight => format!(
+                "uses {} of {}, with less to spare than the error of the estimate (up to {})",
+                memory.needed, capacity, memory.device_interval80.high
+            ),
+            Verdict::DoesNotFit => format!(
+                "needs {} of {}: {} too much at {}",
+                memory.needed,
+                capacity,
+                memory.needed - capacity,
+                memory.phases.get(memory.peak).map_or("the peak", |p| &p.name)
+            ),
+        };
+        Fit { verdict, capacity, headroom, reason }
+    }
+
+    pub(super) fn run_report(&self, step: &StepReport) -> Option<RunReport> {
+        let steps = match (self.run.steps, self.run.tokens) {
+            (Some(steps), _) => steps,
+            (None, Some(tokens)) => libm::ceil(tokens / step.tokens),
+            (None, None) => return None,
+        };
+        let time = step.total() * steps;
+        let price = self.cluster.price(self.run.price).map(|cluster| Price {
+            cluster,
+            kind: self.run.price,
+            source: self.cluster.prices.source.clone(),
+            as_of: self.cluster.prices.as_of.clone(),
+        });
+        let cost = price.as_ref().map(|p| {
+            Terms(vec![Term::new(
+                "compute",
+                p.cluster * time,
+                "steps x step time x price of the cluster",
+                "catalogue",
+            )])
+        });
+        Some(RunReport { steps, tokens: steps * step.tokens, time, price, cost })
+    }
+}
+
+/// Fits when the upper end of the interval fits, tight when only the estimate itself does.
+pub(super) fn verdict(memory: &MemoryReport, capacity: Bytes) -> Verdict {
+    if memory.needed > capacity {
+        Verdict::DoesNotFit
+    } else if memory.device_interval80.high > capacity {
+        Verdict::Tight
+    } else {
+        Verdict::Fits
+    }
+}
+
+/// How a person names a strategy.
+pub(super) fn strategy_name(sharding: Sharding) -> &'static str {
+    match sharding {
+        Sharding::None => "no sharding",
+        Sharding::Ddp => "DDP",
+        Sharding::Zero1 => "ZeRO-1",
+        Sharding::Zero2 => "ZeRO-2",
+        Sharding::Zero3 => "ZeRO-3",
+        Sharding::FullShard => "FSDP FULL_SHARD",
+        Sharding::ShardGradOp => "FSDP SHARD_GRAD_OP",
+        Sharding::HybridShard => "FSDP HYBRID_SHARD",
+        Sharding::HybridShardZero2 => "FSDP _HYBRID_SHARD_ZERO2",
+        Sharding::NoShard => "FSDP NO_SHARD",
+        Sharding::Fsdp2 => "FSDP2",
+        Sharding::DistributedOptimizer => "distributed optimizer",
+    }
+}

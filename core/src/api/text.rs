@@ -1,0 +1,238 @@
+//! Answers as text for a terminal.
+
+use core::fmt;
+
+use super::answer::{EstimateAnswer, PlanAnswer, PlanLine, Verdict};
+use super::estimate::strategy_name;
+use crate::layout::{Layout, Recompute};
+use crate::quantity::thousands;
+use crate::workload::ModelSummary;
+
+/// The degrees of a layout beside its strategy: `TP 2, PP 4`.
+fn degrees(l: &Layout) -> String {
+    let mut out = String::new();
+    for (name, degree) in [
+        ("replicas", if l.sharding.shards() { l.data_parallel_replicate } else { 1 }),
+        ("TP", l.tensor_parallel),
+        ("PP", l.pipeline_parallel),
+        ("CP", l.context_parallel),
+        ("EP", l.expert_parallel),
+    ] {
+        if degree > 1 {
+            out.push_str(&format!(", {name} {degree}"));
+        }
+    }
+    out
+}
+
+fn plan_name(l: &Layout) -> String {
+    format!("{}{}", strategy_name(l.sharding), degrees(l))
+}
+
+const fn recompute_name(r: Recompute) -> &'static str {
+    match r {
+        Recompute::None => "none",
+        Recompute::Selective => "selective",
+        Recompute::Full => "full",
+    }
+}
+
+fn bar(share: f64, width: usize) -> String {
+    let cells = libm::round(share.clamp(0.0, 1.0) * width as f64);
+    (0..width).map(|i| if (i as f64) < cells { '#' } else { '.' }).collect()
+}
+
+impl fmt::Display for EstimateAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = match self.fit.verdict {
+            Verdict::Fits => "Fits",
+            Verdict::Tight => "Tight",
+            Verdict::DoesNotFit => "Does not fit",
+        };
+        writeln!(
+            f,
+            "{word}: {}, micro-batch {}, recompute {}: {}.",
+            plan_name(&self.layout),
+            self.layout.micro_batch,
+            recompute_name(self.layout.recompute),
+            self.fit.reason
+        )?;
+        writeln!(
+            f,
+            "{} ({} parameters) on {}, sequence {}, global batch {} ({} micro-batches a rank and step)",
+            self.model.name,
+            thousands(self.model.parameters.total as f64),
+            self.cluster,
+            self.seq_len,
+            self.global_batch,
+            self.gradient_accumulation
+        )?;
+        self.fmt_memory(f)?;
+        self.fmt_step(f)?;
+        if let Some(run) = &self.run {
+            write!(
+                f,
+                "\nRun: {} tokens, {} steps, {}",
+                thousands(run.tokens),
+                thousands(run.steps),
+                run.time
+            )?;
+            match (&run.cost, &run.price) {
+                (Some(cost), Some(price)) => {
+                    writeln!(f, ", {} at {} ({}, {})", cost.total(), price.cluster, price.kind, price.as_of)?
+                }
+                _ => writeln!(f, "; cost unknown: no price of that kind in the catalogue")?,
+            }
+        }
+        if !self.assumptions.is_empty() {
+            writeln!(f, "\nAssumed:")?;
+            for a in &self.assumptions {
+                writeln!(f, "  {a}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl EstimateAnswer {
+    fn fmt_memory(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(peak) = self.memory.peak_terms() else { return Ok(()) };
+        let name = self.memory.phases.get(self.memory.peak).map_or("", |p| &p.name);
+        writeln!(f, "\nMemory of the fullest rank, peaking at {name}:")?;
+        let capacity = self.fit.capacity;
+        for term in &peak.0 {
+            writeln!(
+                f,
+                "  {:<24} {:>12}  {}",
+                term.name,
+                term.amount.to_string(),
+                bar(term.amount / capacity, 30)
+            )?;
+        }
+        writeln!(f, "  {:<24} {:>12}", "allocated", self.memory.allocated.to_string())?;
+        writeln!(f, "  {:<24} {:>12}", "reserved", self.memory.reserved.total().to_string())?;
+        writeln!(
+            f,
+            "  {:<24} {:>12}  of {capacity} (80 % interval {} to {})",
+            "on the device",
+            self.memory.device.total().to_string(),
+            self.memory.device_interval80.low,
+            self.memory.device_interval80.high
+        )
+    }
+
+    fn fmt_step(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let total = self.step.total();
+        writeln!(
+            f,
+            "\nStep: {total}, {} tokens/s, MFU {:.1} % (80 % interval {} to {}); {}",
+            thousands(self.step.tokens_per_second()),
+            100.0 * self.step.mfu,
+            self.step.interval80.low,
+            self.step.interval80.high,
+            self.step.bottleneck
+        )?;
+        for term in self.step.time.0.iter().filter(|t| t.amount.get() > 0.0) {
+            writeln!(
+                f,
+                "  {:<24} {:>12}  {}",
+                term.name,
+                term.amount.to_string(),
+                bar(term.amount / total, 30)
+            )?;
+        }
+        for r in self.step.remedies.iter().take(3) {
+            writeln!(f, "  could save {}: {}", r.saves, r.change)?;
+        }
+        Ok(())
+    }
+}
+
+fn row(f: &mut fmt::Formatter<'_>, i: usize, p: &PlanLine) -> fmt::Result {
+    write!(
+        f,
+        "{:>3}  {:<28} {:>6} {:>6} {:<10} {:>10} {:>10} {:>10} {:>10} {:>6.1}",
+        i + 1,
+        plan_name(&p.layout),
+        p.layout.micro_batch,
+        p.gradient_accumulation,
+        recompute_name(p.layout.recompute),
+        p.memory.to_string(),
+        p.headroom.to_string(),
+        p.step_time.to_string(),
+        thousands(p.tokens_per_second),
+        100.0 * p.mfu
+    )?;
+    if let Some(t) = p.run_time {
+        write!(f, " {:>10}", format!("{:.1}", t.hours()))?;
+    }
+    if let Some(c) = p.cost {
+        write!(f, " {:>10}", c.to_string())?;
+    }
+    writeln!(f)
+}
+
+impl fmt::Display for PlanAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.best)?;
+        if !self.ranked.is_empty() {
+            writeln!(
+                f,
+                "\n  #  {:<28} {:>6} {:>6} {:<10} {:>10} {:>10} {:>10} {:>10} {:>6} {:>10} {:>10}",
+                "strategy",
+                "micro",
+                "accum",
+                "recompute",
+                "memory",
+                "headroom",
+                "step",
+                "tokens/s",
+                "MFU %",
+                "hours",
+                "cost"
+            )?;
+            for (i, line) in self.ranked.iter().enumerate() {
+                row(f, i, line)?;
+            }
+        }
+        if !self.rejected.is_empty() {
+            writeln!(f, "\nWhy not:")?;
+            for r in &self.rejected {
+                writeln!(f, "  {}", r.reason)?;
+            }
+        }
+        if !self.nearest_changes.is_empty() {
+            writeln!(f, "\nWould fit with:")?;
+            for c in &self.nearest_changes {
+                writeln!(f, "  {c}")?;
+            }
+        }
+        writeln!(f, "\n{} layouts looked at", self.candidates)
+    }
+}
+
+impl fmt::Display for ModelSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let p = &self.parameters;
+        writeln!(f, "{} ({}): {} parameters", self.name, self.family, thousands(p.total as f64))?;
+        for (name, n) in [
+            ("embedding", p.embedding),
+            ("head", p.lm_head),
+            ("layers", p.layer_sum),
+            ("other", p.other),
+            ("routed experts", p.routed_experts),
+            ("active per token", p.active),
+            ("parameter tensors", p.tensors),
+        ] {
+            writeln!(f, "  {name:<18} {:>18}", thousands(n as f64))?;
+        }
+        writeln!(
+            f,
+            "  {} layers, hidden {}, vocabulary {}, head {}",
+            p.layers,
+            self.hidden,
+            self.vocabulary,
+            if self.tied { "tied to the embedding" } else { "of its own" }
+        )
+    }
+}
