@@ -440,3 +440,15 @@ fn the_table_shows_every_row() {
         text.lines().skip(1).take(rows.accelerators.len() + 1).map(|line| line.chars().count()).collect();
     assert_eq!(widths.len(), 1, "columns are aligned: {widths:?}");
 }
+
+#[cfg(feature = "schemars")]
+#[test]
+fn the_schema_says_string_or_object_with_limits() {
+    let schema = schemars::schema_for!(ClusterSpec).to_value();
+    assert_eq!(schema["anyOf"][0]["type"], "string");
+    assert_eq!(schema["anyOf"][1]["$ref"], "#/$defs/Machines");
+    let machines = &schema["$defs"]["Machines"];
+    assert_eq!(machines["additionalProperties"], false);
+    assert_eq!(machines["properties"]["nodes"]["maximum"], 1_000_000);
+    assert!(machines["properties"]["accelerator"]["description"].is_string());
+}
