@@ -12,6 +12,7 @@ mod lookup;
 mod machines;
 mod name_or;
 mod named;
+mod offers;
 mod resolve;
 mod resolved;
 mod rows;

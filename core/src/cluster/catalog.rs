@@ -132,8 +132,7 @@ impl Catalog {
     /// # Errors
     /// No accelerator has this name; the error lists the nearest.
     pub fn accelerator(&self, name: &str) -> Result<&Accelerator> {
-        self.accelerators
-            .find(&normal(name))
+        self.accelerator_row(name)
             .and_then(|row| self.rows.accelerators.get(row))
             .ok_or_else(|| unknown("", name, self.nearest(name, false)))
     }
@@ -151,6 +150,9 @@ impl Catalog {
     /// # Errors
     /// No link has this id; the error lists the nearest.
     pub fn link(&self, id: &str) -> Result<&Link> {
+        if let Ok(row) = self.rows.links.binary_search_by(|row| row.id.as_str().cmp(id)) {
+            return self.rows.links.get(row).ok_or_else(|| unknown("", id, Vec::new()));
+        }
         let form = normal(id);
         self.links.find(&form).and_then(|row| self.rows.links.get(row)).ok_or_else(|| {
             let near = self.links.distances(&form);
@@ -178,25 +180,29 @@ impl Catalog {
         let form = normal(name);
         let row = self.accelerators.find(&form);
         if let Some((i, row)) = row.and_then(|i| Some((i, self.rows.accelerators.get(i)?))) {
-            let whole = normal(&row.id) == form;
-            return Ok(Found::Accelerator(row, !whole && self.accelerators.is_short(&form, i)));
+            let short = self.accelerators.is_short(&form, i) && normal(&row.id) != form;
+            return Ok(Found::Accelerator(row, short));
         }
-        match self.shapes(&form) {
-            Some(rows) => Ok(Found::Instance(rows)),
-            None => {
-                let mut near = self.nearest(name, false);
-                near.extend(self.nearest(name, true));
-                Err(unknown(field, name, closest(near)))
-            }
-        }
+        let Some(rows) = self.shapes(&form) else {
+            let mut near = self.nearest(name, false);
+            near.extend(self.nearest(name, true));
+            return Err(unknown(field, name, closest(near)));
+        };
+        Ok(Found::Instance(rows))
     }
 
     /// The shapes that hold an accelerator: by cloud, cheapest first.
     pub(super) fn offers(&self, part: &Accelerator) -> impl Iterator<Item = &Instance> {
-        let row = self.accelerators.find(&normal(&part.id)).unwrap_or(usize::MAX);
+        let row = self.accelerator_row(&part.id).unwrap_or(usize::MAX);
         let from = self.offers.partition_point(|(i, _)| *i < row);
         let some = self.offers.iter().skip(from).take_while(move |(i, _)| *i == row);
         some.filter_map(|(_, shape)| self.rows.instances.get(*shape))
+    }
+
+    /// Where the accelerator of an id or alias is; ids as they are written need no normal form.
+    fn accelerator_row(&self, name: &str) -> Option<usize> {
+        let exact = self.rows.accelerators.binary_search_by(|row| row.id.as_str().cmp(name));
+        exact.ok().or_else(|| self.accelerators.find(&normal(name)))
     }
 
     fn shapes(&self, form: &str) -> Option<&[Instance]> {
@@ -267,7 +273,7 @@ impl Catalog {
 
     fn sorted_offers(&self) -> Vec<(usize, usize)> {
         let mut offers: Vec<_> = (self.rows.instances.iter().enumerate())
-            .filter_map(|(i, row)| Some((self.accelerators.find(&normal(&row.gpu))?, i, row)))
+            .filter_map(|(i, row)| Some((self.accelerator_row(&row.gpu)?, i, row)))
             .collect();
         offers.sort_by(|(gpu_a, i, a), (gpu_b, j, b)| {
             let by_cloud = gpu_a.cmp(gpu_b).then_with(|| a.cloud.cmp(&b.cloud));

@@ -17,7 +17,7 @@ const PLAIN_NETWORK: &str = "eth-25";
 impl Channel {
     /// A link at its nominal rate, or at another.
     pub(super) fn of(link: &Link, bandwidth: Option<BytesPerSecond>) -> Self {
-        let micro = |us: Option<f64>| us.map(|us| Seconds::of(us * 1e-6));
+        let micro = |us: Option<f64>| us.map(|us| Seconds::of(us / 1e6));
         let bandwidth = bandwidth.or(link.bandwidth()).unwrap_or(BytesPerSecond::ZERO);
         Self {
             link: link.id.clone(),
@@ -31,7 +31,7 @@ impl Channel {
             latency: micro(link.latency_us),
             hop: micro(link.hop_us),
             alpha: micro(link.alpha_us),
-            sqrt: link.sqrt_us.map(|us| us * 1e-6),
+            sqrt: link.sqrt_us.map(|us| us / 1e6),
             fitted: link.fitted_gb_s.map(gb_s),
         }
     }

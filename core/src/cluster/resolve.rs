@@ -5,14 +5,14 @@ use std::borrow::Cow;
 
 use crate::assumption::Assumption;
 use crate::error::{Error, ErrorCode, Result, in_range};
-use crate::{Bytes, UsdPerSecond, Watts};
+use crate::{Bytes, Watts};
 
 use super::catalog::{Catalog, Found};
-use super::figures::{MOST_GPUS, gb_s};
+use super::figures::gb_s;
 use super::machines::{ClusterSpec, Machines};
 use super::name_or::NameOr;
 use super::named::{self, Counts, Named};
-use super::resolved::{Channel, Cluster, Prices};
+use super::resolved::{Channel, Cluster};
 use super::rows::{Accelerator, Instance, Platform};
 
 /// Nodes of a cluster, at most.
@@ -71,7 +71,7 @@ impl<'a> Choice<'a> {
         match catalog.find("cluster", text.name)? {
             Found::Accelerator(part, short) => {
                 if short {
-                    assumed.push(short_name(part, "the name alone fits several parts"));
+                    assumed.push(short_name(part));
                 }
                 let platform = part.platform.as_ref().and_then(|id| catalog.platform(id));
                 let (nodes, parts_per_node) = match text.counts {
@@ -153,37 +153,30 @@ impl<'a> Choice<'a> {
     fn of_object(catalog: &'a Catalog, given: &'a Machines) -> Result<Self> {
         let (cloud, region) = (given.cloud.as_deref(), given.region.as_deref());
         let nodes = given.nodes.unwrap_or(1);
-        let mut it = match &given.instance {
-            Some(name) => {
-                let rows = catalog.instances(name).map_err(|e| e.under("cluster.instance"))?;
-                Self::of_shape(catalog, given, rows, nodes, cloud, region, Vec::with_capacity(4))?
-            }
-            None => {
-                let Some(part) = &given.accelerator else {
-                    let allowed = "an accelerator or an instance";
-                    let (field, code) = ("cluster.accelerator", ErrorCode::MissingField);
-                    return Err(Error::new(field, code, "", allowed));
-                };
-                let (part, assumed) = Self::part(catalog, part)?;
-                let platform = part.platform.as_ref().and_then(|id| catalog.platform(id));
-                let shape = None;
-                let parts_per_node = 0;
-                Self { catalog, given, part, shape, platform, nodes, parts_per_node, cloud, region, assumed }
-            }
+        let mut it = if let Some(name) = &given.instance {
+            let rows = catalog.instances(name).map_err(|e| e.under("cluster.instance"))?;
+            Self::of_shape(catalog, given, rows, nodes, cloud, region, Vec::with_capacity(4))?
+        } else {
+            let Some(part) = &given.accelerator else {
+                let allowed = "an accelerator or an instance";
+                let (field, code) = ("cluster.accelerator", ErrorCode::MissingField);
+                return Err(Error::new(field, code, "", allowed));
+            };
+            let (part, assumed) = Self::part(catalog, part)?;
+            let platform = part.platform.as_ref().and_then(|id| catalog.platform(id));
+            let (shape, parts_per_node) = (None, usual(platform));
+            Self { catalog, given, part, shape, platform, nodes, parts_per_node, cloud, region, assumed }
         };
         if let (Some(part), Some(_)) = (&given.accelerator, it.shape) {
             let (part, assumed) = Self::part(catalog, part)?;
             it.part = part;
             it.assumed.extend(assumed);
         }
-        match (given.gpus_per_node, it.shape) {
-            (Some(gpus), _) => it.parts_per_node = gpus,
-            (None, Some(_)) => {}
-            (None, None) => {
-                it.parts_per_node = usual(it.platform);
-                let many = it.parts_per_node.to_string();
-                it.assumed.push(Assumption::new("cluster.gpus_per_node", many, "the usual node"));
-            }
+        if let Some(gpus) = given.gpus_per_node {
+            it.parts_per_node = gpus;
+        } else if it.shape.is_none() {
+            let many = it.parts_per_node.to_string();
+            it.assumed.push(Assumption::new("cluster.gpus_per_node", many, "the usual node"));
         }
         it.checked()
     }
@@ -200,9 +193,7 @@ impl<'a> Choice<'a> {
             }
             NameOr::Name(name) => match catalog.find(FIELD, name)? {
                 Found::Accelerator(part, false) => Ok((part, Vec::new())),
-                Found::Accelerator(part, true) => {
-                    Ok((part, vec![short_name(part, "the name alone fits several parts")]))
-                }
+                Found::Accelerator(part, true) => Ok((part, vec![short_name(part)])),
                 Found::Instance(_) => Err(Error::new(
                     FIELD,
                     ErrorCode::UnknownName,
@@ -305,126 +296,10 @@ impl<'a> Choice<'a> {
         self.assume("cluster.usable_gib", label.to_string(), "the label read as decimal GB");
         Ok(label)
     }
-
-    /// The offer whose price stands for an accelerator: of each cloud the cheapest on-demand price
-    /// of a shape with as many of them (of any shape where none has as many), and of those the
-    /// lower median. A user's own offers win. All kinds of price come from that one offer, so
-    /// that on-demand and spot compare like with like.
-    fn median_offer(&self) -> Result<Option<&'a Instance>> {
-        let fits = |row: &&Instance| is(self.cloud, Some(&row.cloud)) && is(self.region, row.region.as_ref());
-        let all = || self.catalog.offers(self.part).filter(fits);
-        if all().next().is_none() {
-            return match self.region.or(self.cloud) {
-                Some(wanted) if self.given.price.is_none() => {
-                    let mut places: Vec<String> =
-                        self.catalog.offers(self.part).map(Instance::place).collect();
-                    places.sort_unstable();
-                    places.dedup();
-                    let (field, code) = ("cluster.region", ErrorCode::UnknownName);
-                    Err(Error::new(field, code, wanted, format!("one of: {}", places.join(", "))))
-                }
-                _ => Ok(None),
-            };
-        }
-        let own = all().any(|row| row.own);
-        let same = all().any(|row| row.gpus == self.parts_per_node && row.own == own);
-        let fits = |row: &&Instance| (row.own || !own) && (row.gpus == self.parts_per_node || !same);
-        let mut best: Vec<&Instance> = Vec::with_capacity(8);
-        for row in all().filter(fits) {
-            if best.last().is_none_or(|last| last.cloud != row.cloud) {
-                best.push(row);
-            }
-        }
-        best.sort_by(|a, b| a.price_rank().total_cmp(&b.price_rank()));
-        let priced = best.iter().filter(|row| row.on_demand.is_some()).count();
-        let many = if priced > 0 { priced } else { best.len() };
-        Ok(best.get(many.saturating_sub(1) / 2).copied())
-    }
-
-    fn prices(&mut self, offer: Option<&Instance>) -> Result<Prices> {
-        if let Some(own) = &self.given.price {
-            let devices = f64::from(self.devices());
-            let price = |field: &str, usd: Option<f64>| {
-                Ok(ranged(field, usd, 0.0, 1e6)?.map(|usd| UsdPerSecond::per_hour(usd / devices)))
-            };
-            return Ok(Prices {
-                on_demand: price("cluster.price.on_demand", own.on_demand)?,
-                spot: price("cluster.price.spot", own.spot)?,
-                spot_range: None,
-                reserved_1y: price("cluster.price.reserved_1y", own.reserved_1y)?,
-                reserved_3y: price("cluster.price.reserved_3y", own.reserved_3y)?,
-                offer: "given in the request".to_owned(),
-                source: own.source.clone().unwrap_or_default(),
-                as_of: own.as_of.clone().unwrap_or_default(),
-                spot_as_of: None,
-            });
-        }
-        let Some(offer) = offer else {
-            self.assume("cluster.price", "unknown", "the catalogue has no offer with this accelerator");
-            return Ok(Prices::default());
-        };
-        let parts = f64::from(offer.gpus.max(1)) * f64::from(self.devices());
-        let price = |usd: f64| UsdPerSecond::per_hour(usd / parts);
-        let prices = Prices {
-            on_demand: offer.on_demand.map(price),
-            spot: offer.spot.map(price),
-            spot_range: offer.spot_range.map(|range| range.map(price)),
-            reserved_1y: offer.reserved_1y.map(price),
-            reserved_3y: offer.reserved_3y.map(price),
-            offer: offer.place(),
-            source: self.catalog.source(&offer.source).map_or(&offer.source, |row| &row.url).clone(),
-            as_of: offer.as_of.clone(),
-            spot_as_of: offer.spot_as_of.clone(),
-        };
-        if self.shape.is_none() {
-            let value = match prices.on_demand.or(prices.spot) {
-                Some(one) => format!("{one} a GPU ({}, {})", prices.offer, prices.as_of),
-                None => format!("unknown ({}, {})", prices.offer, prices.as_of),
-            };
-            self.assume("cluster.price", value, "the median over clouds, each at its cheapest");
-        } else if prices.on_demand.or(prices.spot).is_none() {
-            self.assume("cluster.price", "unknown", "the catalogue has no price for this shape");
-        }
-        Ok(prices)
-    }
-
-    /// Memory, hardware threads and NVMe of one host.
-    fn host(&mut self, offer: Option<&Instance>) -> Result<(Option<Bytes>, Option<u32>, Option<Bytes>)> {
-        let given = self.given;
-        let like = offer.filter(|row| row.gpus == self.parts_per_node || self.shape.is_some());
-        let memory = ranged("cluster.host_memory_gib", given.host_memory_gib, 0.1, 1e6)?;
-        let nvme = ranged("cluster.nvme_gb", given.nvme_gb, 0.0, 1e7)?;
-        let vcpus = ranged("cluster.vcpus", given.vcpus.map(f64::from), 1.0, f64::from(MOST_GPUS))?;
-        let known = memory.is_some() && vcpus.is_some() && nvme.is_some();
-        if let (None, Some(row), false) = (self.shape, like, known) {
-            let value =
-                format!("{} GiB, {} vCPUs", row.ram_gib.unwrap_or_default(), row.vcpus.unwrap_or_default());
-            if row.ram_gib.is_some() {
-                self.assume("cluster.host_memory_gib", value, "as the shape whose price stands for it");
-            }
-        }
-        Ok((
-            memory.or(like.and_then(|row| row.ram_gib)).map(Bytes::from_gib),
-            given.vcpus.or(like.and_then(|row| row.vcpus)),
-            nvme.or(like.and_then(|row| row.nvme_gb)).map(|gb| Bytes::of(gb * 1e9)),
-        ))
-    }
-}
-
-impl Instance {
-    /// Cloud, shape and region, as reports name an offer.
-    pub(super) fn place(&self) -> String {
-        let mut place = format!("{} {}", self.cloud, self.name);
-        if let Some(region) = &self.region {
-            place.push(' ');
-            place.push_str(region);
-        }
-        place
-    }
 }
 
 /// Whether a wish, if there is one, is met. Case does not count.
-fn is(wanted: Option<&str>, found: Option<&String>) -> bool {
+pub(super) fn is(wanted: Option<&str>, found: Option<&String>) -> bool {
     wanted.is_none_or(|wanted| found.is_some_and(|found| found.eq_ignore_ascii_case(wanted)))
 }
 
@@ -436,9 +311,9 @@ pub(super) fn ranged(field: &str, value: Option<f64>, low: f64, high: f64) -> Re
     }
 }
 
-fn short_name(part: &Accelerator, why: &'static str) -> Assumption {
+fn short_name(part: &Accelerator) -> Assumption {
     let value = format!("{} ({} {}, {} GB)", part.id, part.name, part.form, part.memory_gb);
-    Assumption::new("cluster.accelerator", value, why)
+    Assumption::new("cluster.accelerator", value, "the name alone fits several parts")
 }
 
 fn usual(platform: Option<&Platform>) -> u32 {
@@ -451,7 +326,7 @@ fn split(gpus: u32, platform: Option<&Platform>, assumed: &mut Vec<Assumption>) 
     if gpus <= usual {
         return Ok((1, gpus));
     }
-    if gpus % usual != 0 {
+    if !gpus.is_multiple_of(usual) {
         let below = gpus / usual * usual;
         let allowed = format!(
             "a multiple of the {usual} in the usual node ({below}, {}), or NODES x GPUS x NAME",

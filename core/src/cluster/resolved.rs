@@ -127,6 +127,8 @@ pub struct Prices {
     pub source: String,
     /// Their date.
     pub as_of: String,
+    /// Where the spot price comes from, where that is another place.
+    pub spot_source: Option<String>,
     /// Date of the spot price, where it is another.
     pub spot_as_of: Option<String>,
 }
@@ -205,7 +207,7 @@ pub struct Cluster {
     pub nvme: Option<Bytes>,
     /// What one node reads from or writes to the shared store.
     pub storage: Option<BytesPerSecond>,
-    /// Share of spot machines taken back in a month, lowest and highest (0 to 1).
+    /// Share of spot machines of the priced offer taken back in a month, lowest and highest (0 to 1).
     pub interruption: Option<[f64; 2]>,
     /// Prices of one GPU.
     pub prices: Prices,

@@ -440,3 +440,67 @@ fn the_table_shows_every_row() {
         text.lines().skip(1).take(rows.accelerators.len() + 1).map(|line| line.chars().count()).collect();
     assert_eq!(widths.len(), 1, "columns are aligned: {widths:?}");
 }
+
+#[test]
+fn no_text_panics_and_no_figure_is_wild() {
+    // Source of the generator: Knuth's MMIX linear congruence.
+    let mut state = 1_u64;
+    let mut next = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 33).unwrap() % below
+    };
+    let pieces = [
+        "8",
+        "x",
+        "2",
+        "999999",
+        "4294967295",
+        " ",
+        "@",
+        ":",
+        "H100",
+        "p5.48xlarge",
+        "MI250X",
+        "gb200",
+        "us-east-1",
+        "aws",
+        "gcp",
+        "\u{d7}",
+        "\u{e9}",
+        "nvidia",
+        "-",
+        "",
+        "16",
+        "*",
+        "a2-highgpu-8g",
+        "L4",
+    ];
+    let mut read = 0;
+    for _ in 0..3_000 {
+        let text: String = (0..=next(5)).map(|_| pieces[next(pieces.len())]).collect();
+        let Ok((cluster, _)) = resolve(&text) else { continue };
+        read += 1;
+        assert!(cluster.memory.get() > 0.0 && cluster.memory_bandwidth.get() > 0.0, "{text}");
+        let networks = cluster.networks.iter().map(|network| &network.channel);
+        for channel in cluster.within_domain.iter().chain(&cluster.within_node).chain(networks) {
+            assert!(channel.bandwidth.get().is_finite() && channel.bandwidth.get() > 0.0, "{text}");
+        }
+        assert!(u64::from(cluster.domain) <= cluster.gpus() && cluster.domain > 0, "{text}");
+        for kind in PriceKind::ALL {
+            assert!(cluster.price(*kind).is_none_or(|price| price.get() > 0.0), "{text}");
+        }
+    }
+    assert!(read > 200, "only {read} of the texts were machines");
+}
+
+#[cfg(feature = "schemars")]
+#[test]
+fn the_schema_says_string_or_object_with_limits() {
+    let schema = schemars::schema_for!(ClusterSpec).to_value();
+    assert_eq!(schema["anyOf"][0]["type"], "string");
+    assert_eq!(schema["anyOf"][1]["$ref"], "#/$defs/Machines");
+    let machines = &schema["$defs"]["Machines"];
+    assert_eq!(machines["additionalProperties"], false);
+    assert_eq!(machines["properties"]["nodes"]["maximum"], 1_000_000);
+    assert!(machines["properties"]["accelerator"]["description"].is_string());
+}
