@@ -6,9 +6,12 @@
 
 mod assumption;
 pub mod cluster;
+pub mod collective;
+pub mod compute;
 mod error;
 pub mod layout;
 pub mod memory;
+pub mod pipeline;
 mod quantity;
 pub mod step;
 mod term;

@@ -6,7 +6,7 @@ use super::flops::{expert_up, stops_early};
 use super::gemm::Gemm;
 use super::machine::Machine;
 use super::profile::{KernelStyle, Pass, Profile};
-use super::walk::{Slots, Visit, adapter_parameters, adapts, walk};
+use super::walk::{Slots, Visit, adapter_parameters, walk};
 use crate::layout::{Layout, Recompute};
 use crate::workload::{
     AdapterKind, BaseQuantization, Block, BlockKind, Experts, ExpertsKind, Linear, LossKernel, Method, OpKind,
@@ -248,6 +248,8 @@ impl Builder<'_> {
                 self.traffic(v, out, Pass { forward: 5.0, backward: 5.0 }, p.pointwise_kernels);
             }
             OpKind::Dropout | OpKind::View => {}
+            OpKind::Clamp => self.traffic(v, out, Pass { forward: 4.0, backward: 5.0 }, p.pointwise_kernels),
+            OpKind::Upcast => self.traffic(v, out, Pass { forward: 6.0, backward: 6.0 }, p.pointwise_kernels),
             OpKind::Assemble => self.traffic(v, out, Pass { forward: 4.0, backward: 4.0 }, 1.0),
             OpKind::Router(r) => {
                 let tokens = self.tokens / self.slice.sp;
@@ -263,7 +265,7 @@ impl Builder<'_> {
                 self.own(v, (t.rows * t.width) as f64 / self.cut(t.split), false);
             }
             OpKind::Parameter(t) => self.own(v, (t.rows * t.width) as f64 / self.cut(t.split), false),
-            OpKind::Loss => {
+            OpKind::Loss | OpKind::PlainLoss => {
                 let pass = match self.recipe.loss {
                     LossKernel::Fused | LossKernel::FusedLinear => Pass {
                         forward: p.loss.forward.min(6.0),
@@ -360,7 +362,7 @@ impl Builder<'_> {
         if l.split == Split::Row {
             self.cost.hidden_bytes = self.tokens * l.outputs as f64 * self.machine.element;
         }
-        if adapts(self.recipe, l) {
+        if v.adapted {
             self.adapter(v, l);
         }
         // Projections of the same input run as one product, booked with the first of them.

@@ -1,7 +1,7 @@
 //! Arithmetic, counted exactly. A multiply-add is two FLOPs; only matrix products count, as in
 //! PyTorch's own counter.
 
-use super::walk::{adapts, walk};
+use super::walk::walk;
 use crate::layout::Recompute;
 use crate::workload::{
     Attention, AttentionKernel, Block, BlockKind, Experts, ExpertsKind, Framework, Model, OpKind, Recipe,
@@ -114,7 +114,7 @@ pub fn block_flops(block: &Block, recipe: &Recipe, rules: &FlopRules, input_grad
     for v in walk(block, recipe, input_gradient, stops_early(recipe)) {
         let weights = match v.op.kind {
             OpKind::Linear(l) => {
-                if adapts(recipe, &l) {
+                if v.adapted {
                     let r = recipe.lora.rank as f64;
                     let (down, up) = (2.0 * tokens * r * l.inputs as f64, 2.0 * tokens * r * l.outputs as f64);
                     c.forward += down + up;

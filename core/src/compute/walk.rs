@@ -1,7 +1,7 @@
 //! One way through the operations of a block, telling of each what backward needs: which weights
 //! are trained, which inputs want a gradient, what a checkpoint recomputes.
 
-use crate::workload::{AdapterKind, Block, INPUT, Linear, MEMORY, Method, Op, OpKind, Recipe, Slot};
+use crate::workload::{AdapterKind, Block, INPUT, Linear, MEMORY, Op, OpKind, Recipe, Slot};
 
 /// A set of slots as bits; slots past the last bit count as members.
 #[derive(Clone, Copy)]
@@ -36,12 +36,6 @@ pub(super) struct Visit<'a> {
     pub adapter_recomputed: bool,
 }
 
-/// Whether the recipe puts an adapter on a linear.
-pub(super) fn adapts(recipe: &Recipe, l: &Linear) -> bool {
-    matches!(recipe.method, Method::Lora | Method::Qlora | Method::QatLora)
-        && recipe.lora.targets.iter().any(|t| t == l.name || (t == "all-linear" && l.name != "lm_head"))
-}
-
 /// Parameters of an adapter on a linear.
 pub(super) fn adapter_parameters(recipe: &Recipe, l: &Linear) -> u64 {
     let magnitude = if recipe.lora.kind == AdapterKind::Dora { l.outputs } else { 0 };
@@ -55,7 +49,7 @@ fn last_kept(block: &Block) -> usize {
     block
         .ops
         .iter()
-        .rposition(|op| !matches!(op.kind, OpKind::Add | OpKind::View | OpKind::Scale | OpKind::Loss))
+        .rposition(|op| !matches!(op.kind, OpKind::Add | OpKind::View | OpKind::Scale | OpKind::Clamp | OpKind::Upcast))
         .unwrap_or(0)
 }
 
@@ -74,10 +68,9 @@ pub(super) fn walk<'a>(
     block.ops.iter().enumerate().map(move |(i, op)| {
         let inputs = op.inputs.get(..usize::from(op.arity)).unwrap_or_default();
         let input_gradient = inputs.iter().any(|&s| wants.has(s));
-        let saved = |name: &str| recipe.lora.modules_to_save.iter().any(|m| m == name);
-        let (trains, adapted) = match &op.kind {
-            OpKind::Linear(l) => (!frozen || saved(l.name), adapts(recipe, l)),
-            OpKind::Lookup(t) | OpKind::Parameter(t) => (!frozen || saved(t.name), false),
+            let (trains, adapted) = match &op.kind {
+            OpKind::Linear(l) => (!frozen || recipe.saves_module(l.name), recipe.adapts(l.name)),
+            OpKind::Lookup(t) | OpKind::Parameter(t) => (!frozen || recipe.saves_module(t.name), false),
             _ => (!frozen && op.kind.parameters() > 0, false),
         };
         if trains || adapted || input_gradient || (matches!(op.kind, OpKind::Lookup(_)) && recipe.kbit_preparation)
