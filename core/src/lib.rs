@@ -7,9 +7,12 @@
 pub mod api;
 mod assumption;
 pub mod cluster;
+pub mod collective;
+pub mod compute;
 mod error;
 pub mod layout;
 pub mod memory;
+pub mod pipeline;
 mod quantity;
 pub mod step;
 mod term;

@@ -7,10 +7,11 @@ mod families;
 mod model;
 mod presets;
 mod recipe;
+mod runtime;
 
 pub use block::{
-    Act, Attention, AttentionBias, Block, BlockBuilder, BlockKind, Experts, ExpertsKind, Linear, Norm,
-    NormKind, Op, OpKind, Rotary, RotaryKind, Router, RouterKind, Scan, Slot, Split, Stream, Table,
+    Act, Attention, AttentionBias, Block, BlockBuilder, BlockKind, Experts, ExpertsKind, INPUT, Linear, Norm,
+    MEMORY, NormKind, Op, OpKind, Rotary, RotaryKind, Router, RouterKind, Scan, Slot, Split, Stream, Table,
 };
 pub use model::{Model, ModelSpec, ModelSummary, ParameterCounts};
 pub use presets::{preset_config, preset_names};
@@ -18,3 +19,4 @@ pub use recipe::{
     AdapterKind, AttentionKernel, BaseQuantization, Batch, Compute, Dtype, Framework, Kernels, Lora,
     LossKernel, Method, Optimizer, Qat, QatScheme, Recipe,
 };
+pub use runtime::{Backend, Compression, Dispatch, Runtime};

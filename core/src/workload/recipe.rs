@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::runtime::Runtime;
 use crate::error::{Error, ErrorCode, Result, in_range};
 use crate::vocabulary::vocabulary;
 
@@ -350,11 +351,14 @@ pub struct Recipe {
     pub padding_mask: bool,
     /// Dropout probabilities of the model's config are set to zero.
     pub no_dropout: bool,
+    /// How the program runs beside the mathematics.
+    pub runtime: Runtime,
 }
 
 impl Recipe {
     /// Checks what types cannot: ranges and contradictions.
     pub(crate) fn validate(&self) -> Result<()> {
+        self.runtime.validate()?;
         in_range("lora.rank", self.lora.rank as f64, 1.0, 65_536.0)?;
         if let Some(chunks) = self.loss_chunks {
             in_range("loss_chunks", chunks as f64, 1.0, 1e6)?;

@@ -1,0 +1,550 @@
+//! What one block costs one rank for one micro-batch: seconds forward, backward and recomputed, by
+//! kind of work, and the bytes its parallelism moves.
+
+use super::attention::{self, Work};
+use super::flops::{expert_up, stops_early};
+use super::gemm::Gemm;
+use super::machine::Machine;
+use super::profile::{KernelStyle, Pass, Profile};
+use super::walk::{Slots, Visit, adapter_parameters, walk};
+use crate::layout::{Layout, Recompute};
+use crate::workload::{
+    AdapterKind, BaseQuantization, Block, BlockKind, Experts, ExpertsKind, Linear, LossKernel, Method, OpKind,
+    QatScheme, Recipe, Scan, Split,
+};
+
+/// Grouped products of experts reach this share of one large product's rate.
+/// Source: open corpus, 0.64 to 1.0.
+const GROUPED: f64 = 0.85;
+/// Passes over routed tokens that permutation, its inverse and the weighting make, in units of a
+/// 16-bit read: three copies and an index each, times the extra passes of separate kernels.
+/// Source: open corpus; releases before 2026 behave like 2.4, later ones like 1 to 1.5.
+const PERMUTE: f64 = 2.4 * 8.0 * 2.0;
+/// Traffic of a router's scores, in bytes per expert and token: fp32 logits, softmax and top-k.
+const ROUTER: f64 = 24.0;
+/// Traffic of a state-space scan, in bytes per token and channel. Source: open corpus, one hybrid
+/// family on five parts.
+const SCAN: Pass = Pass { forward: 150.0, backward: 350.0 };
+/// Host time of an expert layer without recorded graphs: its token counts cross to the host.
+/// Source: open corpus; small expert layers take as long on the H100 as on the B200.
+const EXPERT_HOST: Pass = Pass { forward: 1.75e-3, backward: 2.8e-3 };
+/// NF4 to 16 bits: half a byte read with its scales, two written.
+const DEQUANTIZE: f64 = 2.6;
+/// Look-up tables and odd strides hold dequantisation to this share of the streaming rate.
+/// Source: open corpus, 0.26 to 0.34.
+const DEQUANTIZE_RATE: f64 = 0.30;
+/// Backward launches more than forward: two products per linear, gradients to add.
+const BACKWARD_HOST: f64 = 1.6;
+
+/// Seconds by kind of work.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Parts {
+    /// Products with weights.
+    pub matmul: f64,
+    /// Attention.
+    pub attention: f64,
+    /// Norms, activations, rotary embeddings, residuals, routing, loss: traffic.
+    pub traffic: f64,
+    /// Casts to low precision and fake quantisation.
+    pub cast: f64,
+    /// Dequantisation of a frozen base.
+    pub dequantize: f64,
+    /// Idle time between kernels.
+    pub gap: f64,
+}
+
+impl Parts {
+    /// The sum.
+    #[must_use]
+    pub fn total(&self) -> f64 {
+        self.matmul + self.attention + self.traffic + self.cast + self.dequantize + self.gap
+    }
+
+    /// Adds `n` times another.
+    pub(crate) fn add(&mut self, o: &Self, n: f64) {
+        self.matmul += n * o.matmul;
+        self.attention += n * o.attention;
+        self.traffic += n * o.traffic;
+        self.cast += n * o.cast;
+        self.dequantize += n * o.dequantize;
+        self.gap += n * o.gap;
+    }
+}
+
+/// A rank's share of the work.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slice {
+    /// Sequences of a micro-batch.
+    pub sequences: f64,
+    /// Tokens of a sequence.
+    pub seq: f64,
+    /// Tensor-parallel ranks.
+    pub tp: f64,
+    /// Ranks over which norms and residuals are split.
+    pub sp: f64,
+    /// Context-parallel ranks.
+    pub cp: f64,
+    /// Expert-parallel ranks.
+    pub ep: f64,
+    /// What checkpoints drop.
+    pub recompute: Recompute,
+}
+
+impl Slice {
+    /// The share of one rank of a layout.
+    #[must_use]
+    pub fn of(layout: &Layout, seq_len: u64) -> Self {
+        let tp = layout.tensor_parallel as f64;
+        Self {
+            sequences: layout.micro_batch as f64,
+            seq: seq_len as f64,
+            tp,
+            sp: if layout.sequence_parallel { tp } else { 1.0 },
+            cp: layout.context_parallel as f64,
+            ep: layout.expert_parallel as f64,
+            recompute: layout.recompute,
+        }
+    }
+
+    /// Tokens of a micro-batch on the rank.
+    #[must_use]
+    pub fn tokens(&self) -> f64 {
+        self.sequences * self.seq / self.cp
+    }
+}
+
+/// One block on one rank for one micro-batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct BlockCost {
+    /// Forward, in seconds.
+    pub forward: Parts,
+    /// Backward without recompute, in seconds.
+    pub backward: Parts,
+    /// Of `backward`, seconds of gradients of weights.
+    pub weight_gradients: f64,
+    /// What a checkpoint of the block would run again, in seconds.
+    pub recompute: Parts,
+    /// Host time to issue forward, in seconds.
+    pub host_forward: f64,
+    /// Host time to issue backward, in seconds.
+    pub host_backward: f64,
+    /// Parameters of the rank that are not routed experts.
+    pub dense: f64,
+    /// Routed-expert parameters of the rank.
+    pub expert: f64,
+    /// Trained parameters that are not routed experts.
+    pub trained_dense: f64,
+    /// Trained routed-expert parameters.
+    pub trained_expert: f64,
+    /// Bytes of the rank's frozen quantised parameters.
+    pub quantized_bytes: f64,
+    /// Parameters that are quantised.
+    pub quantized: f64,
+    /// Places where tensor-parallel ranks exchange whole hidden states, per direction.
+    pub tensor_points: f64,
+    /// Bytes of one such hidden state.
+    pub hidden_bytes: f64,
+    /// Bytes of keys and values of the rank's own tokens.
+    pub kv_bytes: f64,
+    /// Bytes of queries, keys, values and outputs of the rank's own tokens.
+    pub qkvo_bytes: f64,
+    /// Bytes of the rank's routed copies.
+    pub routed_bytes: f64,
+    /// Experts a token goes to.
+    pub top_k: f64,
+}
+
+struct Builder<'a> {
+    cost: BlockCost,
+    slice: &'a Slice,
+    machine: &'a Machine,
+    profile: &'a Profile,
+    recipe: &'a Recipe,
+    low_precision: bool,
+    tokens: f64,
+    kernels: f64,
+    host: Pass,
+}
+
+impl BlockCost {
+    /// The cost of a block. `input_gradient` is false only for the first layer over a frozen
+    /// embedding.
+    #[must_use]
+    pub fn new(block: &Block, recipe: &Recipe, machine: &Machine, slice: &Slice, input_gradient: bool) -> Self {
+        let profile = Profile::of(recipe);
+        let mut b = Builder {
+            cost: Self::default(),
+            slice,
+            machine,
+            profile,
+            recipe,
+            low_precision: block.kind == BlockKind::Layer,
+            tokens: slice.tokens(),
+            kernels: 0.0,
+            host: Pass { forward: 0.0, backward: 0.0 },
+        };
+        let mut cut = Slots::NONE;
+        for v in walk(block, recipe, input_gradient, stops_early(recipe)) {
+            let first = v.op.inputs[0];
+            let is_cut = match v.op.kind {
+                OpKind::Linear(l) => matches!(l.split, Split::Column | Split::Vocabulary),
+                OpKind::Attention(_) | OpKind::Scan(_) => true,
+                OpKind::Router(_) | OpKind::Experts(_) | OpKind::Lookup(_) | OpKind::Parameter(_) => false,
+                OpKind::Norm(n) => n.split != Split::Replicated || cut.has(first),
+                _ => v.op.arity > 0 && cut.has(first),
+            };
+            if is_cut {
+                cut = cut.with(v.op.output);
+            }
+            let input_cut = v.op.arity > 0 && cut.has(first);
+            b.visit(block, &v, is_cut, input_cut);
+        }
+        b.finish(block)
+    }
+}
+
+impl Builder<'_> {
+    fn visit(&mut self, block: &Block, v: &Visit<'_>, is_cut: bool, input_cut: bool) {
+        let width = |slot: u16| block.slots.get(usize::from(slot)).map_or(0.0, |s| s.width as f64);
+        let share = |cut: bool| if cut { self.slice.tp } else { self.slice.sp };
+        let out = self.tokens * width(v.op.output) / share(is_cut);
+        let p = self.profile;
+        match v.op.kind {
+            OpKind::Linear(l) => self.linear(block, v, &l),
+            OpKind::Norm(n) => {
+                self.traffic(v, out, p.norm(n.kind), p.norm_kernels(n.kind));
+                self.own(v, op_parameters(v), false);
+            }
+            OpKind::Rotary(_) => self.traffic(v, out, p.rotary, p.rotary_kernels),
+            OpKind::Attention(a) => {
+                let w = Work::new(&a, self.slice.sequences, self.slice.seq, self.slice.tp, self.slice.cp);
+                let unfused = self.machine.unfused_attention || a.eager_only;
+                let t = if unfused {
+                    attention::unfused(&a, &w, p.scores, self.machine)
+                } else {
+                    attention::fused(&a, &w, self.machine)
+                };
+                self.cost.forward.attention += t.forward;
+                self.cost.backward.attention += t.backward;
+                if v.recomputed || (self.slice.recompute == Recompute::Selective && unfused) {
+                    self.cost.recompute.attention += t.forward;
+                }
+                self.kernels(v, if unfused { 6.0 } else { 2.0 });
+                let (kv, heads) = (a.kv_heads as f64, a.heads as f64);
+                let (qk, pv) = (a.qk_head as f64, a.v_head as f64);
+                let per_rank = self.tokens * self.machine.element / self.slice.tp;
+                self.cost.kv_bytes += per_rank * kv.max(self.slice.tp) * (qk + pv);
+                self.cost.qkvo_bytes += per_rank * (heads * (qk + pv) + kv * (qk + pv));
+            }
+            OpKind::Activation(a) => {
+                let (pass, kernels) = p.act(a);
+                self.traffic(v, out, pass, kernels);
+            }
+            OpKind::Product => self.traffic(v, out, p.gate, p.pointwise_kernels),
+            OpKind::Add => self.traffic(v, out, p.add, p.pointwise_kernels),
+            OpKind::Softcap => self.traffic(v, out, p.activation, 3.0 * p.pointwise_kernels),
+            OpKind::Scale => self.traffic(v, out, Pass { forward: 4.0, backward: 4.0 }, p.pointwise_kernels),
+            OpKind::Dropout if !self.recipe.no_dropout => {
+                self.traffic(v, out, Pass { forward: 5.0, backward: 5.0 }, p.pointwise_kernels);
+            }
+            OpKind::Dropout | OpKind::View => {}
+            OpKind::Clamp => self.traffic(v, out, Pass { forward: 4.0, backward: 5.0 }, p.pointwise_kernels),
+            OpKind::Upcast => self.traffic(v, out, Pass { forward: 6.0, backward: 6.0 }, p.pointwise_kernels),
+            OpKind::Assemble => self.traffic(v, out, Pass { forward: 4.0, backward: 4.0 }, 1.0),
+            OpKind::Router(r) => {
+                let tokens = self.tokens / self.slice.sp;
+                let g = Gemm { m: tokens, n: r.experts as f64, k: r.inputs as f64, count: 1.0 };
+                self.product16(v, &g, v.trains);
+                self.traffic(v, tokens * r.experts as f64, Pass { forward: ROUTER, backward: ROUTER }, 4.0);
+                self.own(v, op_parameters(v), false);
+            }
+            OpKind::Experts(e) => self.experts(v, &e),
+            OpKind::Scan(s) => self.scan(v, &s, input_cut),
+            OpKind::Lookup(t) => {
+                self.traffic(v, out, Pass { forward: 4.0, backward: 8.0 }, 1.0);
+                self.own(v, (t.rows * t.width) as f64 / self.cut(t.split), false);
+            }
+            OpKind::Parameter(t) => self.own(v, (t.rows * t.width) as f64 / self.cut(t.split), false),
+            OpKind::Loss | OpKind::PlainLoss => {
+                let pass = match self.recipe.loss {
+                    LossKernel::Fused | LossKernel::FusedLinear => Pass {
+                        forward: p.loss.forward.min(6.0),
+                        backward: p.loss.backward.min(6.0),
+                    },
+                    LossKernel::VocabParallel | LossKernel::Compiled => Pass {
+                        forward: p.loss.forward.min(8.0),
+                        backward: p.loss.backward.min(6.0),
+                    },
+                    LossKernel::Eager | LossKernel::HeadChunked | LossKernel::Chunked => p.loss,
+                };
+                let logits = self.tokens * width(v.op.inputs[0]) / share(input_cut);
+                self.traffic(v, logits, pass, 4.0);
+            }
+        }
+    }
+
+    fn cut(&self, split: Split) -> f64 {
+        if split == Split::Replicated { 1.0 } else { self.slice.tp }
+    }
+
+    /// Books parameters on the rank.
+    fn own(&mut self, v: &Visit<'_>, parameters: f64, expert: bool) {
+        let c = &mut self.cost;
+        let trained = if v.trains { parameters } else { 0.0 };
+        if expert {
+            c.expert += parameters;
+            c.trained_expert += trained;
+        } else {
+            c.dense += parameters;
+            c.trained_dense += trained;
+        }
+    }
+
+    /// Books kernels: gaps on the device, launches on the host.
+    fn kernels(&mut self, v: &Visit<'_>, n: f64) {
+        let gap = n * self.machine.gap;
+        self.cost.forward.gap += gap;
+        self.cost.backward.gap += 2.0 * gap;
+        if v.recomputed {
+            self.cost.recompute.gap += gap;
+        }
+        self.kernels += n;
+    }
+
+    /// Books a memory-bound operation on `elements`.
+    fn traffic(&mut self, v: &Visit<'_>, elements: f64, pass: Pass, kernels: f64) {
+        let scale = elements * self.machine.element / 2.0;
+        let forward = self.machine.stream(scale * pass.forward);
+        self.cost.forward.traffic += forward;
+        self.cost.backward.traffic += self.machine.stream(scale * pass.backward);
+        if v.recomputed {
+            self.cost.recompute.traffic += forward;
+        }
+        self.kernels(v, kernels);
+    }
+
+    /// Books a product and its two gradients in the compute format.
+    fn product(&mut self, v: &Visit<'_>, g: &Gemm, trains: bool, rate: f64) {
+        let low = self.low_precision;
+        let machine = self.machine;
+        let time = |g: &Gemm| if low { machine.product(g) / rate } else { machine.product16(g) / rate };
+        let forward = time(g);
+        self.cost.forward.matmul += forward;
+        if v.input_gradient {
+            self.cost.backward.matmul += time(&g.input_gradient());
+        }
+        if trains {
+            let weight = time(&g.weight_gradient());
+            self.cost.backward.matmul += weight;
+            self.cost.weight_gradients += weight;
+        }
+        if v.recomputed {
+            self.cost.recompute.matmul += forward;
+        }
+        self.kernels(v, 1.0);
+    }
+
+    fn product16(&mut self, v: &Visit<'_>, g: &Gemm, trains: bool) {
+        let low = core::mem::replace(&mut self.low_precision, false);
+        self.product(v, g, trains, 1.0);
+        self.low_precision = low;
+    }
+
+    fn linear(&mut self, block: &Block, v: &Visit<'_>, l: &Linear) {
+        let parameters =
+            if l.tied { 0.0 } else { (l.inputs * l.outputs) as f64 / self.cut(l.split) };
+        self.own(v, parameters, false);
+        self.quantization(v, l, parameters);
+        if l.split == Split::Row || l.split == Split::Vocabulary {
+            self.cost.tensor_points += 1.0;
+            self.cost.hidden_bytes = self.tokens * (l.inputs.min(l.outputs)) as f64 * self.machine.element;
+        }
+        if l.split == Split::Row {
+            self.cost.hidden_bytes = self.tokens * l.outputs as f64 * self.machine.element;
+        }
+        if v.adapted {
+            self.adapter(v, l);
+        }
+        // Projections of the same input run as one product, booked with the first of them.
+        let peers = |o: &&crate::workload::Op| {
+            o.inputs[0] == v.op.inputs[0]
+                && matches!(o.kind, OpKind::Linear(p) if p.split == l.split && p.bias == l.bias)
+        };
+        let mut outputs = l.outputs;
+        if self.profile.merged && l.split == Split::Column {
+            let mut same = block.ops.iter().filter(peers);
+            if same.next().is_some_and(|o| o.output != v.op.output) {
+                return;
+            }
+            outputs += block.ops.iter().filter(peers).skip(1).map(|o| outputs_of(&o.kind)).sum::<u64>();
+        }
+        let (mut n, mut k) = (outputs as f64, l.inputs as f64);
+        match l.split {
+            Split::Column => n /= self.slice.tp,
+            Split::Row => k /= self.slice.tp,
+            Split::Vocabulary => n = self.padded_vocabulary(n) / self.slice.tp,
+            Split::Replicated => {}
+        }
+        let tokens = if l.split == Split::Replicated { self.tokens / self.slice.sp } else { self.tokens };
+        self.product(v, &Gemm { m: tokens, n, k, count: 1.0 }, v.trains, 1.0);
+        if outputs != l.outputs {
+            self.traffic(v, tokens * n, self.profile.split, 0.0);
+        }
+        if self.low_precision && self.machine.cast_read > 0.0 {
+            self.casts(v, tokens * k, tokens * n);
+        }
+    }
+
+    fn casts(&mut self, v: &Visit<'_>, inputs: f64, outputs: f64) {
+        let per = self.machine.cast_read + self.machine.cast_write;
+        let forward = self.machine.stream(per * inputs);
+        self.cost.forward.cast += forward;
+        self.cost.backward.cast += self.machine.stream(per * outputs);
+        if v.recomputed {
+            self.cost.recompute.cast += forward;
+        }
+    }
+
+    /// Frameworks that own the model pad the vocabulary so that tiles and ranks divide it.
+    /// Source: Megatron-LM `--make-vocab-size-divisible-by 128`.
+    fn padded_vocabulary(&self, n: f64) -> f64 {
+        match self.profile.style {
+            KernelStyle::Transformers | KernelStyle::Eager | KernelStyle::Compiled => n,
+            _ => {
+                let unit = 128.0 * self.slice.tp;
+                (n / unit).ceil() * unit
+            }
+        }
+    }
+
+    /// A low-rank adapter: skinny products, so traffic counts.
+    fn adapter(&mut self, v: &Visit<'_>, l: &Linear) {
+        let [a, b, c, d] = self.profile.adapter;
+        let (k, n) = match l.split {
+            Split::Row => (l.inputs as f64 / self.slice.tp, l.outputs as f64),
+            Split::Column => (l.inputs as f64, l.outputs as f64 / self.slice.tp),
+            _ => (l.inputs as f64, l.outputs as f64),
+        };
+        let pass = Pass { forward: a * (k + b * n), backward: c * (k + d * n) };
+        self.traffic(v, self.tokens, pass, 4.0);
+        let trained = adapter_parameters(self.recipe, l) as f64;
+        self.cost.dense += trained;
+        self.cost.trained_dense += trained;
+        if self.recipe.lora.kind == AdapterKind::Dora {
+            // Weight plus its update is formed and its rows' norms taken: B A written (2 B), both
+            // read and the sum written (6 B), the sum read in fp32 (4 B).
+            self.traffic(v, l.inputs as f64 * l.outputs as f64 / self.cut(l.split), Pass { forward: 12.0, backward: 0.0 }, 4.0);
+        }
+    }
+
+    /// Dequantisation of a frozen base, or fake quantisation of a trained one.
+    fn quantization(&mut self, v: &Visit<'_>, l: &Linear, parameters: f64) {
+        if l.name == "lm_head" {
+            return;
+        }
+        match self.recipe.method {
+            Method::Qlora => {
+                let stored = match self.recipe.base_quantization {
+                    BaseQuantization::Nf4 | BaseQuantization::Fp4 | BaseQuantization::GptqInt4 => 0.5625,
+                    BaseQuantization::Int8 => 1.0,
+                };
+                let time = self.machine.stream(parameters * DEQUANTIZE) / DEQUANTIZE_RATE;
+                self.cost.quantized += parameters;
+                self.cost.quantized_bytes += parameters * stored;
+                self.cost.forward.dequantize += time;
+                self.cost.backward.dequantize += time;
+                if v.recomputed {
+                    self.cost.recompute.dequantize += time;
+                }
+                self.kernels(v, 2.0);
+            }
+            Method::Qat | Method::QatLora => {
+                let (weight, token) = fake_quantization(self.recipe.qat.scheme);
+                let k = if l.split == Split::Row { l.inputs as f64 / self.slice.tp } else { l.inputs as f64 };
+                let forward =
+                    self.machine.stream(parameters * weight.forward + self.tokens * k * token.forward);
+                self.cost.forward.cast += forward;
+                self.cost.backward.cast +=
+                    self.machine.stream(parameters * weight.backward + self.tokens * k * token.backward);
+                if v.recomputed {
+                    self.cost.recompute.cast += forward;
+                }
+                self.kernels(v, 8.0);
+            }
+            Method::Full | Method::Lora => {}
+        }
+    }
+
+    fn experts(&mut self, v: &Visit<'_>, e: &Experts) {
+        let local = (e.experts as f64 / self.slice.ep).max(1.0);
+        let routed = self.tokens * e.top_k as f64 / self.slice.tp;
+        let (h, w, up) = (e.hidden as f64, e.width as f64, expert_up(e) as f64);
+        let m = routed / local;
+        self.product(v, &Gemm { m, n: up, k: h, count: local }, v.trains, GROUPED);
+        self.product(v, &Gemm { m, n: h, k: w, count: local }, v.trains, GROUPED);
+        let p = self.profile;
+        let chain = if e.kind == ExpertsKind::GatedClamped { 2.0 } else { 1.0 };
+        self.traffic(v, routed * w * chain, p.activation, p.pointwise_kernels);
+        if e.kind != ExpertsKind::Plain {
+            self.traffic(v, routed * w * chain, p.gate, p.pointwise_kernels);
+        }
+        self.traffic(v, routed * h, Pass { forward: PERMUTE, backward: PERMUTE }, 10.0);
+        if self.low_precision && self.machine.cast_read > 0.0 {
+            self.casts(v, routed * (h + w), routed * (up + h));
+        }
+        self.own(v, op_parameters(v) / self.slice.ep, true);
+        self.cost.routed_bytes += routed * h * self.machine.element;
+        self.cost.top_k = e.top_k as f64;
+        if p.style == KernelStyle::Transformers {
+            // Transformers loops over the experts in Python.
+            self.kernels += 8.0 * local;
+        }
+        self.host.forward += EXPERT_HOST.forward;
+        self.host.backward += EXPERT_HOST.backward;
+    }
+
+    fn scan(&mut self, v: &Visit<'_>, s: &Scan, _input_cut: bool) {
+        let inner = s.inner as f64 / self.slice.tp;
+        if s.rank > 0 {
+            let down = Gemm { m: self.tokens, n: (s.rank + 2 * s.state) as f64, k: inner, count: 1.0 };
+            let up = Gemm { m: self.tokens, n: inner, k: s.rank as f64, count: 1.0 };
+            self.product16(v, &down, v.trains);
+            self.product16(v, &up, v.trains);
+        }
+        self.traffic(v, self.tokens * inner, SCAN, 6.0);
+        self.own(v, op_parameters(v) / self.slice.tp, false);
+    }
+
+    fn finish(mut self, block: &Block) -> BlockCost {
+        let launch = self.kernels * self.profile.launch;
+        self.cost.host_forward = launch + self.host.forward;
+        self.cost.host_backward = launch * BACKWARD_HOST + self.host.backward;
+        if block.kind != BlockKind::Layer {
+            self.cost.recompute = Parts::default();
+        }
+        self.cost
+    }
+}
+
+fn op_parameters(v: &Visit<'_>) -> f64 {
+    v.op.kind.parameters() as f64
+}
+
+const fn outputs_of(kind: &OpKind) -> u64 {
+    match kind {
+        OpKind::Linear(l) => l.outputs,
+        _ => 0,
+    }
+}
+
+/// Bytes of fake quantisation per weight and per activation. Source: the passes of torchao's
+/// `FakeQuantize`: range, scale, round and clamp, back to float, each a kernel in fp32; backward
+/// masks the clamped.
+const fn fake_quantization(scheme: QatScheme) -> (Pass, Pass) {
+    const NONE: Pass = Pass { forward: 0.0, backward: 0.0 };
+    const CHAIN: Pass = Pass { forward: 40.0, backward: 8.0 };
+    match scheme {
+        QatScheme::Int4WeightOnly => (CHAIN, NONE),
+        QatScheme::Int8DynamicInt4Weight | QatScheme::Fp8 => (CHAIN, CHAIN),
+    }
+}

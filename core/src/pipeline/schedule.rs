@@ -1,0 +1,55 @@
+//! Closed forms of the bubble.
+
+use crate::layout::Schedule;
+
+/// Seconds of one micro-batch on one pipeline rank.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Stage {
+    /// Forward.
+    pub forward: f64,
+    /// Backward, gradients of inputs (and recompute).
+    pub backward_input: f64,
+    /// Backward, gradients of weights.
+    pub backward_weight: f64,
+}
+
+impl Stage {
+    /// Forward and backward.
+    #[must_use]
+    pub fn total(&self) -> f64 {
+        self.forward + self.backward_input + self.backward_weight
+    }
+}
+
+/// Seconds a rank idles in one step because the pipeline fills and drains, for `p` ranks of mean
+/// stage time `mean`, `v` chunks a rank.
+///
+/// Sources: `GPipe` and 1F1B `(p - 1) t`, interleaved `(p - 1) t / v` (Narayanan 2021, section 2.2);
+/// H1 `(p - 1)(F + B - W)`, H2 `(p - 1)(F + B - 2 W)` (Qi 2024, table 1), V the same as H2 at the
+/// memory of 1F1B (Qi 2024b); `DualPipe` `(p / 2 - 1)(F + B + W - 3 W)` with forward and backward of
+/// two directions beside each other (DeepSeek-AI 2024, table 2).
+///
+/// ```
+/// use shardwise::layout::Schedule;
+/// use shardwise::pipeline::{Stage, bubble};
+/// let t = Stage { forward: 1.0, backward_input: 1.0, backward_weight: 1.0 };
+/// assert_eq!(bubble(Schedule::OneFOneB, 4.0, 1.0, &t), 9.0);
+/// assert_eq!(bubble(Schedule::Interleaved, 4.0, 3.0, &t), 3.0);
+/// assert_eq!(bubble(Schedule::ZeroBubbleH1, 4.0, 1.0, &t), 3.0);
+/// assert_eq!(bubble(Schedule::ZeroBubbleH2, 4.0, 1.0, &t), 0.0);
+/// assert_eq!(bubble(Schedule::DualPipe, 4.0, 2.0, &t), 0.0);
+/// ```
+#[must_use]
+pub fn bubble(schedule: Schedule, p: f64, v: f64, mean: &Stage) -> f64 {
+    if p <= 1.0 {
+        return 0.0;
+    }
+    let (f, b, w) = (mean.forward, mean.backward_input, mean.backward_weight);
+    match schedule {
+        Schedule::Gpipe | Schedule::OneFOneB => (p - 1.0) * (f + b + w),
+        Schedule::Interleaved => (p - 1.0) * (f + b + w) / v.max(1.0),
+        Schedule::ZeroBubbleH1 => (p - 1.0) * (f + b - w).max(0.0),
+        Schedule::ZeroBubbleH2 | Schedule::ZeroBubbleV => (p - 1.0) * (f + b - 2.0 * w).max(0.0),
+        Schedule::DualPipe => (p / 2.0 - 1.0).max(0.0) * (f + b - 2.0 * w).max(0.0),
+    }
+}

@@ -1,0 +1,109 @@
+//! From times to a report.
+
+use std::borrow::Cow;
+
+use super::report::StepReport;
+use super::times::{Setting, StepTimes};
+use crate::cluster::Cluster;
+use crate::compute::{FlopRules, step_flops};
+use crate::layout::Layout;
+use crate::quantity::{Flops, Seconds};
+use crate::term::{Interval80, Term, Terms};
+use crate::workload::{Batch, Model, Recipe};
+
+/// A line of the report: name, formula, source and how to read it from the times.
+type Line = (&'static str, &'static str, &'static str, fn(&StepTimes) -> f64);
+
+const TIME: &[Line] = &[
+    ("forward matmul", "sum of 2 m n k / (peak x sustained x shape)", "NVIDIA matmul guide", |t| t.forward.matmul),
+    ("forward attention", "2 b a s^2 / 2 (d_qk + d_v) / rate", "Dao 2023; Shah 2024", |t| t.forward.attention),
+    ("forward memory-bound", "bytes / (bandwidth x 0.82)", "counts of reads and writes", |t| t.forward.traffic),
+    ("backward matmul", "two products for each of forward's", "Narayanan 2021", |t| t.backward.matmul),
+    ("backward attention", "2.5 x forward FLOPs at 0.85 of its rate", "Dao 2023", |t| t.backward.attention),
+    ("backward memory-bound", "bytes / (bandwidth x 0.82)", "counts of reads and writes", |t| t.backward.traffic),
+    ("recompute", "forward of checkpointed layers", "Chen 2016; Korthikanti 2022", |t| t.recompute.total()),
+    ("casts", "bytes read and written by low-precision casts / bandwidth", "Transformer Engine; torchao", |t| {
+        t.forward.cast + t.backward.cast
+    }),
+    ("dequantise", "2.6 B per parameter at 0.3 of the bandwidth", "Dettmers 2023", |t| {
+        t.forward.dequantize + t.backward.dequantize
+    }),
+    ("kernel gaps", "2 us per kernel", "stream order", |t| t.forward.gap + t.backward.gap),
+    ("host", "launches slower than the device", "kernel counts", |t| t.host),
+    ("contention", "0.25 x the shorter of compute and traffic", "measured", |t| t.contention),
+    ("tensor parallel", "exposed gathers, scatters and all-reduces of hidden states", "Korthikanti 2022", |t| t.tensor),
+    ("context parallel", "exposed ring of keys and values", "Liu 2023", |t| t.context),
+    ("expert parallel", "exposed all-to-all of routed tokens", "Lepikhin 2020", |t| t.expert),
+    ("sharded parameters", "exposed gathers and reductions by unit", "Zhao 2023; Rajbhandari 2020", |t| t.sharded),
+    ("data parallel", "exposed gradient reduction and parameter gather", "Rajbhandari 2020", |t| t.data),
+    ("pipeline sends", "exposed point-to-point", "Narayanan 2021", |t| t.send),
+    ("pipeline bubble", "fill and drain of the schedule", "Narayanan 2021; Qi 2024", |t| t.bubble),
+    ("gradient accumulation", "bytes per parameter and micro-batch / bandwidth", "framework code", |t| t.accumulate),
+    ("optimizer", "bytes per owned parameter / bandwidth", "framework code", |t| t.optimizer),
+    ("offload", "bytes over the host link", "Ren 2021", |t| t.offload),
+    ("input", "slower of loader and storage, less the step", "loader rates", |t| t.input),
+    ("straggler", "compute x jitter x sqrt(2 ln n)", "extreme values", |t| t.straggler),
+];
+
+const HIDDEN: &[Line] = &[
+    ("tensor parallel", "behind matrix products", "", |t| t.hidden_tensor),
+    ("context parallel", "behind attention", "", |t| t.hidden_context),
+    ("expert parallel", "behind another chunk", "", |t| t.hidden_expert),
+    ("sharded parameters", "behind the unit before", "", |t| t.hidden_sharded),
+    ("data parallel", "behind backward and forward", "", |t| t.hidden_data),
+    ("pipeline sends", "behind compute", "", |t| t.hidden_send),
+];
+
+fn terms(lines: &'static [Line], t: &StepTimes) -> Terms<Seconds> {
+    Terms(
+        lines
+            .iter()
+            .filter_map(|(name, formula, source, of)| {
+                let amount = of(t);
+                (amount > 0.0).then(|| Term::new(*name, Seconds::of(amount), *formula, *source))
+            })
+            .collect(),
+    )
+}
+
+/// What one optimizer step takes and where the time goes.
+#[must_use]
+pub fn estimate(
+    model: &Model,
+    recipe: &Recipe,
+    layout: &Layout,
+    batch: &Batch,
+    cluster: &Cluster,
+) -> StepReport {
+    let setting = Setting::new(model, recipe, *batch, cluster);
+    let times = setting.times(layout);
+    let rules = FlopRules {
+        seq_len: setting.batch.seq_len,
+        sequences: batch.global_batch as f64,
+        causal_half: true,
+        recompute: layout.recompute,
+        recompute_every: layout.recompute_every,
+    };
+    let flops = step_flops(model, recipe, &rules);
+    let seconds = times.total();
+    let peak = setting.machine.peak * layout.world() as f64 * seconds;
+    let time = terms(TIME, &times);
+    let bottleneck = time
+        .0
+        .iter()
+        .filter(|t| !t.name.ends_with("matmul") && !t.name.ends_with("attention"))
+        .max_by(|a, b| a.amount.get().total_cmp(&b.amount.get()))
+        .map_or(Cow::Borrowed("none"), |t| t.name.clone());
+    StepReport {
+        time,
+        hidden: terms(HIDDEN, &times),
+        model_flops: Flops::of(flops.model()),
+        hardware_flops: Flops::of(flops.hardware()),
+        tokens: (setting.batch.seq_len * batch.global_batch) as f64,
+        mfu: flops.model() / peak,
+        hfu: flops.hardware() / peak,
+        bottleneck,
+        remedies: Vec::new(),
+        interval80: Interval80 { low: Seconds::of(seconds * 0.8), high: Seconds::of(seconds * 1.25) },
+    }
+}

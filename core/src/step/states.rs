@@ -1,0 +1,228 @@
+//! Traffic of model states: what data-parallel ranks exchange and what the optimizer touches.
+
+use crate::collective::{Fabric, Group};
+use crate::compute::{BlockCost, Machine, Profile};
+use crate::layout::{Layout, Reshard, Sharding};
+use crate::workload::{Compression, Dtype, Framework, Optimizer, Recipe};
+
+/// Parameters of one rank.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Weights {
+    /// All but routed experts.
+    pub dense: f64,
+    /// Routed experts.
+    pub expert: f64,
+    /// Trained, all but routed experts.
+    pub trained_dense: f64,
+    /// Trained routed experts.
+    pub trained_expert: f64,
+    /// Quantised (of `dense`).
+    pub quantized: f64,
+    /// Bytes of the quantised.
+    pub quantized_bytes: f64,
+}
+
+impl Weights {
+    pub(super) fn of(c: &BlockCost) -> Self {
+        Self {
+            dense: c.dense,
+            expert: c.expert,
+            trained_dense: c.trained_dense,
+            trained_expert: c.trained_expert,
+            quantized: c.quantized,
+            quantized_bytes: c.quantized_bytes,
+        }
+    }
+
+    pub(super) fn add(&mut self, o: &Self, n: f64) {
+        self.dense += n * o.dense;
+        self.expert += n * o.expert;
+        self.trained_dense += n * o.trained_dense;
+        self.trained_expert += n * o.trained_expert;
+        self.quantized += n * o.quantized;
+        self.quantized_bytes += n * o.quantized_bytes;
+    }
+}
+
+/// Seconds of traffic in forward and in backward.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Exchange {
+    pub forward: f64,
+    pub backward: f64,
+}
+
+/// How a layout's data-parallel ranks exchange states.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Traffic {
+    /// Ranks among which parameters are sharded.
+    shard: Group,
+    /// Replicas of the shards.
+    replicate: Group,
+    /// Ranks that hold the same dense parameters.
+    data: Group,
+    /// Ranks that hold the same experts.
+    expert: Group,
+    sharding: Sharding,
+    framework: Framework,
+    /// Bytes of a gathered parameter.
+    gather: f64,
+    /// Bytes of a reduced gradient.
+    reduce: f64,
+    compression: Compression,
+    keeps_gathered: bool,
+    every_micro_batch: bool,
+    /// Gathers run beside compute.
+    pub prefetches: bool,
+    optimizer: f64,
+}
+
+impl Traffic {
+    pub(super) fn new(recipe: &Recipe, layout: &Layout) -> Self {
+        let (tp, cp) = (layout.tensor_parallel as f64, layout.context_parallel as f64);
+        let (shard, replicate) = (layout.data_parallel_shard as f64, layout.data_parallel_replicate as f64);
+        let ranks = cp * shard * replicate;
+        let ep = layout.expert_parallel as f64;
+        let s = layout.sharding;
+        let gather = recipe.compute.activations().bytes();
+        let reduce = recipe.reduce_dtype.map_or_else(
+            || match recipe.framework {
+                Framework::Megatron | Framework::Megatron2021 | Framework::DeepSpeed | Framework::Native => gather,
+                _ if recipe.frozen_base() => recipe.lora.dtype.bytes(),
+                Framework::Composer => gather,
+                _ if s.is_fsdp() => 4.0,
+                _ => recipe.params().bytes(),
+            },
+            Dtype::bytes,
+        );
+        Self {
+            shard: Group::new(cp * shard, tp),
+            replicate: Group::new(replicate, tp * cp * shard),
+            data: Group::new(ranks, tp),
+            expert: Group::new((ranks * tp / ep).max(1.0), ep),
+            sharding: s,
+            framework: recipe.framework,
+            gather,
+            reduce,
+            compression: recipe.runtime.compression,
+            keeps_gathered: matches!(s, Sharding::ShardGradOp | Sharding::HybridShardZero2)
+                || (s == Sharding::Fsdp2 && layout.reshard_after_forward == Reshard::Never),
+            every_micro_batch: layout.sync_every_micro_batch || matches!(s, Sharding::Zero2 | Sharding::Zero3),
+            prefetches: recipe.framework != Framework::Megatron2021,
+            optimizer: state_factor(recipe.optimizer),
+        }
+    }
+
+    /// Bytes of a parameter set when gathered.
+    fn gathered(&self, w: &Weights) -> f64 {
+        (w.dense - w.quantized + w.expert) * self.gather + w.quantized_bytes
+    }
+
+    /// Bytes of a gradient set when reduced.
+    fn reduced(&self, w: &Weights) -> f64 {
+        let factor = match self.compression {
+            Compression::None => 1.0,
+            Compression::Fp16 => 2.0 / self.reduce,
+            Compression::Int8 => 1.0 / self.reduce,
+            // Two factors of rank r stand for a matrix: a few per cent of it.
+            Compression::PowerSgd => 0.02,
+        };
+        (w.trained_dense + w.trained_expert) * self.reduce * factor.min(1.0)
+    }
+
+    /// Seconds of one micro-batch's gathers and reductions of a block with sharded parameters.
+    pub(super) fn sharded(&self, fabric: &Fabric, w: &Weights) -> Exchange {
+        if !self.sharding.shards_parameters() || w.dense + w.expert <= 0.0 {
+            return Exchange::default();
+        }
+        let gather = fabric.all_gather(self.gathered(w), &self.shard);
+        let gradients = self.reduced(w);
+        let mut reduce = fabric.all_gather(gradients, &self.shard);
+        if self.replicate.ranks > 1.0 {
+            reduce += fabric.all_reduce(gradients / self.shard.ranks, &self.replicate);
+        }
+        let again = if self.keeps_gathered { 0.0 } else { gather };
+        Exchange { forward: gather, backward: again + reduce }
+    }
+
+    /// Ranks over which parameters at rest are spread.
+    pub(super) fn parameter_shards(&self) -> f64 {
+        if self.sharding.shards_parameters() { self.shard.ranks } else { 1.0 }
+    }
+
+    /// Seconds of a step's exchanges where parameters are not sharded: gradients after the last
+    /// backward, parameters before the first forward.
+    pub(super) fn data(&self, fabric: &Fabric, w: &Weights, micro_batches: f64) -> Exchange {
+        if self.sharding.shards_parameters() || self.sharding == Sharding::None && self.data.ranks <= 1.0 {
+            return Exchange::default();
+        }
+        let dense = Weights { expert: 0.0, trained_expert: 0.0, ..*w };
+        let expert = Weights { dense: 0.0, trained_dense: 0.0, quantized: 0.0, quantized_bytes: 0.0, ..*w };
+        let splits = matches!(
+            self.sharding,
+            Sharding::Zero1 | Sharding::Zero2 | Sharding::DistributedOptimizer
+        );
+        let mut out = Exchange::default();
+        for (w, group) in [(dense, &self.data), (expert, &self.expert)] {
+            let gradients = self.reduced(&w);
+            let parameters = (w.trained_dense + w.trained_expert) * self.gather;
+            if !splits {
+                out.backward += fabric.all_reduce(gradients, group);
+            } else if self.framework == Framework::Megatron2021 {
+                out.backward += fabric.all_reduce(gradients, group);
+                out.forward += fabric.all_gather(parameters, group);
+            } else {
+                out.backward += fabric.all_gather(gradients, group);
+                out.forward += fabric.all_gather(parameters, group);
+            }
+        }
+        if self.every_micro_batch {
+            out.backward *= micro_batches;
+        }
+        out
+    }
+
+    /// Bytes of adding one micro-batch's gradients to those of the others.
+    /// Source: Megatron's fused accumulation writes fp32 from the product (4 B more); DeepSpeed and
+    /// PyTorch read both and write.
+    pub(super) fn accumulate(&self, w: &Weights, micro_batches: f64) -> f64 {
+        let trained = w.trained_dense + w.trained_expert;
+        let per = match self.framework {
+            Framework::Megatron | Framework::Native => 4.0,
+            Framework::Megatron2021 if self.sharding == Sharding::Zero1 && self.gather == 2.0 => 14.0,
+            Framework::Megatron2021 => 6.0,
+            _ if self.sharding.shards_parameters() => {
+                return if micro_batches > 1.0 { 8.0 * trained / self.shard.ranks } else { 0.0 };
+            }
+            _ if micro_batches > 1.0 => 6.0,
+            _ => 0.0,
+        };
+        per * trained
+    }
+
+    /// Trained parameters whose update falls to one rank.
+    pub(super) fn owned(&self, w: &Weights) -> f64 {
+        match self.sharding {
+            Sharding::None | Sharding::Ddp | Sharding::NoShard => w.trained_dense + w.trained_expert,
+            s if s.shards_parameters() => (w.trained_dense + w.trained_expert) / self.shard.ranks,
+            _ => w.trained_dense / self.data.ranks + w.trained_expert / self.expert.ranks,
+        }
+    }
+
+    /// Seconds of the optimizer step on the device.
+    pub(super) fn optimizer(&self, machine: &Machine, profile: &Profile, w: &Weights) -> f64 {
+        machine.stream(self.owned(w) * profile.optimizer * self.optimizer) + profile.optimizer_latency
+    }
+}
+
+/// Optimizer traffic relative to Adam with fp32 states.
+const fn state_factor(optimizer: Optimizer) -> f64 {
+    match optimizer {
+        Optimizer::Adamw8bit | Optimizer::PagedAdamw8bit => 0.6,
+        Optimizer::Adamw4bit => 0.55,
+        Optimizer::AdamwBf16States => 0.75,
+        Optimizer::Lion | Optimizer::SgdMomentum => 0.75,
+        Optimizer::Sgd | Optimizer::Lomo | Optimizer::Mezo => 0.5,
+        Optimizer::Adafactor => 1.3,
+        _ => 1.0,
+    }
+}

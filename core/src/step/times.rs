@@ -1,0 +1,565 @@
+//! The arithmetic of a step: plain seconds from plain numbers, nothing printed, nothing allocated
+//! but one small vector. The report wraps it; a search calls it by the million.
+
+use crate::cluster::Cluster;
+use crate::collective::{Fabric, Group};
+use crate::compute::{BlockCost, Machine, Parts, Profile, Slice};
+use crate::layout::{ContextStyle, Layout, Offload, Recompute, Schedule};
+use crate::pipeline::{Stage, bubble};
+use crate::workload::{Batch, BlockKind, Dispatch, Framework, Model, Recipe};
+
+use super::states::{self, Traffic};
+
+/// Compute beside communication slows by this share of the shorter of the two.
+/// Source: open corpus, 0.17 to 0.49.
+const CONTENTION: f64 = 0.25;
+/// A prefetched gather never starts exactly with the layer before: this share of the layer stays.
+const PREFETCH_TAIL: f64 = 0.05;
+/// Share of tensor-parallel traffic that stays exposed when products and traffic are interleaved.
+/// Source: open corpus, 0 to 0.46.
+const TENSOR_EXPOSED: f64 = 0.32;
+/// Least share of a context-parallel ring that stays exposed: its first and last hop.
+const RING_EXPOSED: f64 = 0.15;
+/// Share of expert traffic that stays exposed when another chunk's compute runs beside it.
+/// Source: open corpus, 0 to 0.9.
+const EXPERT_EXPOSED: f64 = 0.43;
+
+/// Seconds of one optimizer step of the slowest pipeline rank, by what it waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct StepTimes {
+    /// Forward compute of all micro-batches.
+    pub forward: Parts,
+    /// Backward compute.
+    pub backward: Parts,
+    /// Recomputed forward.
+    pub recompute: Parts,
+    /// Compute lost because the host could not issue it in time.
+    pub host: f64,
+    /// Slow-down of compute by traffic beside it.
+    pub contention: f64,
+    /// Exposed tensor-parallel traffic.
+    pub tensor: f64,
+    /// Exposed context-parallel traffic.
+    pub context: f64,
+    /// Exposed expert traffic.
+    pub expert: f64,
+    /// Exposed gathers and reductions of sharded parameters.
+    pub sharded: f64,
+    /// Exposed data-parallel reductions.
+    pub data: f64,
+    /// Exposed pipeline sends.
+    pub send: f64,
+    /// Pipeline fill and drain.
+    pub bubble: f64,
+    /// Accumulation of gradients over micro-batches.
+    pub accumulate: f64,
+    /// Optimizer.
+    pub optimizer: f64,
+    /// Traffic between host and device that nothing hides.
+    pub offload: f64,
+    /// Waiting for data.
+    pub input: f64,
+    /// Waiting for the slowest rank.
+    pub straggler: f64,
+    /// Tensor-parallel traffic that compute hides.
+    pub hidden_tensor: f64,
+    /// Context-parallel traffic that compute hides.
+    pub hidden_context: f64,
+    /// Expert traffic that compute hides.
+    pub hidden_expert: f64,
+    /// Sharded-parameter traffic that compute hides.
+    pub hidden_sharded: f64,
+    /// Data-parallel traffic that compute hides.
+    pub hidden_data: f64,
+    /// Pipeline sends that compute hides.
+    pub hidden_send: f64,
+    /// Micro-batches.
+    pub micro_batches: f64,
+}
+
+impl StepTimes {
+    /// Useful and recomputed compute.
+    #[must_use]
+    pub fn compute(&self) -> f64 {
+        self.forward.total() + self.backward.total() + self.recompute.total()
+    }
+
+    /// The step time.
+    #[must_use]
+    pub fn total(&self) -> f64 {
+        self.compute()
+            + self.host
+            + self.contention
+            + self.tensor
+            + self.context
+            + self.expert
+            + self.sharded
+            + self.data
+            + self.send
+            + self.bubble
+            + self.accumulate
+            + self.optimizer
+            + self.offload
+            + self.input
+            + self.straggler
+    }
+}
+
+/// Everything that does not change between layouts of one request.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting<'a> {
+    /// The model.
+    pub model: &'a Model,
+    /// The recipe.
+    pub recipe: &'a Recipe,
+    /// The batch.
+    pub batch: Batch,
+    /// The tiers.
+    pub fabric: Fabric,
+    /// The rates.
+    pub machine: Machine,
+    /// Kernels beside the products.
+    pub profile: &'static Profile,
+    /// The cluster.
+    pub cluster: &'a Cluster,
+}
+
+impl<'a> Setting<'a> {
+    /// Reduces a request to rates and tiers.
+    #[must_use]
+    pub fn new(model: &'a Model, recipe: &'a Recipe, batch: Batch, cluster: &'a Cluster) -> Self {
+        let batch = Batch { seq_len: model.fixed_tokens.unwrap_or(batch.seq_len), ..batch };
+        Self {
+            model,
+            recipe,
+            batch,
+            fabric: Fabric::new(cluster),
+            machine: Machine::new(cluster, recipe),
+            profile: Profile::of(recipe),
+            cluster,
+        }
+    }
+
+    /// Cost of each distinct block on one rank.
+    #[must_use]
+    pub fn costs(&self, layout: &Layout) -> Costs {
+        let slice = Slice::of(layout, self.batch.seq_len);
+        let of = |b, wants| BlockCost::new(b, self.recipe, &self.machine, &slice, wants);
+        let blocks = self.model.blocks.iter().map(|b| of(b, true)).collect();
+        let frozen_start = self.recipe.frozen_base() && !self.recipe.kbit_preparation;
+        let first = self
+            .model
+            .runs()
+            .find(|(b, _)| b.kind == BlockKind::Layer)
+            .filter(|_| frozen_start)
+            .map(|(b, _)| of(b, false));
+        Costs { blocks, first }
+    }
+
+    /// Seconds of one optimizer step.
+    #[must_use]
+    pub fn times(&self, layout: &Layout) -> StepTimes {
+        self.times_with(layout, &self.costs(layout))
+    }
+
+    /// The same from costs computed before: they depend on the tensor, context and expert degrees,
+    /// the micro-batch and the recompute alone.
+    #[must_use]
+    pub fn times_with(&self, layout: &Layout, costs: &Costs) -> StepTimes {
+        Composer::new(self, layout, costs).compose()
+    }
+}
+
+/// Costs of the distinct blocks of a model, in the model's order of blocks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Costs {
+    /// Each distinct block.
+    pub blocks: Vec<BlockCost>,
+    /// The first layer, when nothing before it wants a gradient.
+    pub first: Option<BlockCost>,
+}
+
+/// One block's times on a rank, traffic included.
+#[derive(Clone, Copy, Debug, Default)]
+struct Timed {
+    forward: f64,
+    backward: f64,
+    weight: f64,
+    times: StepTimes,
+    weights: states::Weights,
+}
+
+struct Composer<'a> {
+    s: &'a Setting<'a>,
+    layout: &'a Layout,
+    costs: &'a Costs,
+    tp: Group,
+    cp: Group,
+    ep: Group,
+    micro_batches: f64,
+    traffic: Traffic,
+}
+
+impl<'a> Composer<'a> {
+    fn new(s: &'a Setting<'a>, layout: &'a Layout, costs: &'a Costs) -> Self {
+        let (tp, cp) = (layout.tensor_parallel as f64, layout.context_parallel as f64);
+        Self {
+            s,
+            layout,
+            costs,
+            tp: Group::new(tp, 1.0),
+            cp: Group::new(cp, tp),
+            ep: Group::new(layout.expert_parallel as f64, 1.0),
+            micro_batches: s.batch.accumulation(layout.data_parallel(), layout.micro_batch) as f64,
+            traffic: Traffic::new(s.recipe, layout),
+        }
+    }
+
+    /// Exposed and hidden seconds of tensor-parallel traffic, one direction.
+    fn tensor(&self, c: &BlockCost) -> (f64, f64) {
+        if self.layout.tensor_parallel <= 1 || c.tensor_points <= 0.0 {
+            return (0.0, 0.0);
+        }
+        let f = &self.s.fabric;
+        let one = if self.layout.sequence_parallel {
+            2.0 * f.all_gather(c.hidden_bytes, &self.tp)
+        } else {
+            f.all_reduce(c.hidden_bytes, &self.tp)
+        };
+        let total = c.tensor_points * one;
+        let overlapped = self.s.recipe.runtime.tensor_overlap.unwrap_or(self.s.profile.overlaps_tensor);
+        let exposed = if overlapped { TENSOR_EXPOSED } else { 1.0 };
+        (total * exposed, total * (1.0 - exposed))
+    }
+
+    /// Exposed and hidden seconds of context-parallel traffic beside `attention` seconds.
+    fn context(&self, c: &BlockCost, attention: f64, rings: f64) -> (f64, f64) {
+        if self.layout.context_parallel <= 1 || c.kv_bytes <= 0.0 {
+            return (0.0, 0.0);
+        }
+        let f = &self.s.fabric;
+        match self.layout.context_style {
+            ContextStyle::Ring => {
+                // Each rank's keys and values visit every other rank.
+                let hops = self.cp.ranks - 1.0;
+                let one = f.all_gather(c.kv_bytes * self.cp.ranks, &self.cp).max(hops * 5e-6);
+                let total = rings * one;
+                let exposed = (total - attention).max(RING_EXPOSED * total);
+                (exposed, total - exposed)
+            }
+            ContextStyle::AllToAll => (f.all_to_all(c.qkvo_bytes, &self.cp, 1.0, false) * 4.0 / 2.0, 0.0),
+        }
+    }
+
+    /// Exposed and hidden seconds of expert traffic, one direction: tokens out and back.
+    fn expert(&self, c: &BlockCost) -> (f64, f64) {
+        if self.layout.expert_parallel <= 1 || c.routed_bytes <= 0.0 {
+            return (0.0, 0.0);
+        }
+        let runtime = &self.s.recipe.runtime;
+        let once = runtime.moe_dispatch == Dispatch::Deduplicated || self.s.recipe.framework == Framework::Megatron;
+        let total = 2.0 * self.s.fabric.all_to_all(c.routed_bytes, &self.ep, c.top_k, once);
+        let interleaved = self.layout.pipeline_parallel > 1
+            && (self.layout.pipeline_chunks > 1 || self.layout.pipeline_schedule == Schedule::DualPipe);
+        let exposed = if runtime.moe_overlap.unwrap_or(interleaved) { EXPERT_EXPOSED } else { 1.0 };
+        (total * exposed, total * (1.0 - exposed))
+    }
+
+    /// A block with everything a rank waits for in one micro-batch.
+    fn timed(&self, c: &BlockCost, kind: BlockKind) -> Timed {
+        let mut t = Timed { weights: states::Weights::of(c), ..Timed::default() };
+        let x = &mut t.times;
+        let redo = if kind == BlockKind::Layer {
+            match self.layout.recompute {
+                Recompute::None => 0.0,
+                Recompute::Selective | Recompute::Full => 1.0 / self.layout.recompute_every.max(1) as f64,
+            }
+        } else {
+            0.0
+        };
+        x.forward = c.forward;
+        x.backward = c.backward;
+        let again = match self.layout.recompute {
+            // The cheap parts only: scores of unfused attention, norms and activations.
+            Recompute::Selective => Parts { matmul: 0.0, dequantize: 0.0, ..c.recompute },
+            _ => c.recompute,
+        };
+        x.recompute.add(&again, redo);
+        let full = if self.layout.recompute == Recompute::Full { redo } else { 0.0 };
+
+        let (exposed, hidden) = self.tensor(c);
+        x.tensor = exposed * (2.0 + full);
+        x.hidden_tensor = hidden * (2.0 + full);
+        let (fwd_ring, fwd_hidden) = self.context(c, c.forward.attention, 1.0);
+        let (bwd_ring, bwd_hidden) = self.context(c, c.backward.attention, 2.0);
+        x.context = fwd_ring * (1.0 + full) + bwd_ring;
+        x.hidden_context = fwd_hidden * (1.0 + full) + bwd_hidden;
+        let (routed, routed_hidden) = self.expert(c);
+        x.expert = routed * (2.0 + full);
+        x.hidden_expert = routed_hidden * (2.0 + full);
+
+        let mut forward = c.forward.total() + exposed + fwd_ring + routed;
+        let mut backward = c.backward.total()
+            + x.recompute.total()
+            + exposed * (1.0 + full)
+            + fwd_ring * full
+            + bwd_ring
+            + routed * (1.0 + full);
+        if !self.s.recipe.runtime.cuda_graphs {
+            let late = (c.host_forward - forward).max(0.0);
+            let late_back = (c.host_backward + full * c.host_forward - backward).max(0.0);
+            forward += late;
+            backward += late_back;
+            x.host = late + late_back;
+        }
+        let shard = self.traffic.sharded(&self.s.fabric, &t.weights);
+        if shard.forward + shard.backward > 0.0 {
+            let (f, b) = self.prefetched(forward, backward, &shard, x);
+            forward = f;
+            backward = b;
+        }
+        x.accumulate = self.s.machine.stream(self.traffic.accumulate(&t.weights, self.micro_batches));
+        backward += x.accumulate;
+        t.forward = forward;
+        t.backward = backward;
+        t.weight = c.weight_gradients;
+        t
+    }
+
+    /// Sharded parameters: the next unit is gathered beside the current one.
+    /// Source: Zhao 2023 (FSDP), section 4; Rajbhandari 2020 for the volume.
+    fn prefetched(
+        &self,
+        forward: f64,
+        backward: f64,
+        shard: &states::Exchange,
+        x: &mut StepTimes,
+    ) -> (f64, f64) {
+        if !self.traffic.prefetches {
+            x.sharded = shard.forward + shard.backward;
+            return (forward + shard.forward, backward + shard.backward);
+        }
+        let beside = |compute: f64, traffic: f64, x: &mut StepTimes| {
+            if traffic <= 0.0 {
+                return compute;
+            }
+            let slowed = compute + CONTENTION * traffic.min(compute);
+            let waited = traffic + PREFETCH_TAIL * compute;
+            let time = slowed.max(waited);
+            if waited > slowed {
+                let exposed = waited - compute;
+                x.sharded += exposed;
+                x.hidden_sharded += (traffic - exposed).max(0.0);
+            } else {
+                x.contention += slowed - compute;
+                x.hidden_sharded += traffic;
+            }
+            time
+        };
+        (beside(forward, shard.forward, x), beside(backward, shard.backward, x))
+    }
+
+    /// Pipeline stages: layers in order, the embedding with the first, norm and head with the last.
+    /// Returns the slowest stage and the sum over stages.
+    fn stages(&self) -> (Timed, Timed) {
+        let timed: Vec<Timed> = self
+            .costs
+            .blocks
+            .iter()
+            .zip(&self.s.model.blocks)
+            .map(|(c, b)| self.timed(c, b.kind))
+            .collect();
+        let first = self.costs.first.as_ref().map(|c| self.timed(c, BlockKind::Layer));
+        let layers = self.s.model.layers() as f64;
+        let p = self.layout.pipeline_parallel as f64;
+        // Frameworks count embedding and head as layers when only that makes the stages even.
+        let counted = |extra: f64| p > 1.0 && (layers + extra) % p == 0.0 && layers % p != 0.0;
+        let (head_weight, start_weight) =
+            if counted(1.0) { (1.0, 0.0) } else if counted(2.0) { (1.0, 1.0) } else { (0.0, 0.0) };
+        let per_stage = (layers + head_weight + start_weight) / p;
+        let mut all = Timed::default();
+        let mut slowest = Timed::default();
+        let mut stage = Timed::default();
+        let mut room = per_stage - start_weight;
+        let mut fresh = first;
+        let mut left = p;
+        for run in &self.s.model.order {
+            let Some(t) = timed.get(run.block) else { continue };
+            let is_layer = self.s.model.blocks.get(run.block).is_some_and(|b| b.kind == BlockKind::Layer);
+            let mut n = run.count as f64;
+            if !is_layer {
+                stage.add(t, n);
+                all.add(t, n);
+                continue;
+            }
+            if let Some(start) = fresh.take() {
+                stage.add(&start, 1.0);
+                all.add(&start, 1.0);
+                room -= 1.0;
+                n -= 1.0;
+            }
+            while n > 0.0 {
+                if room < 0.5 && left > 1.0 {
+                    slowest.keep_slower(&stage);
+                    stage = Timed::default();
+                    left -= 1.0;
+                    room += per_stage;
+                }
+                let whole = room.round().max(1.0);
+                let take = if left > 1.0 { n.min(whole) } else { n };
+                stage.add(t, take);
+                all.add(t, take);
+                room -= take;
+                n -= take;
+            }
+        }
+        slowest.keep_slower(&stage);
+        (slowest, all)
+    }
+
+    fn compose(&self) -> StepTimes {
+        let (slow, all) = self.stages();
+        let (p, m) = (self.layout.pipeline_parallel as f64, self.micro_batches);
+        let v = if self.layout.pipeline_schedule == Schedule::Interleaved {
+            self.layout.pipeline_chunks.max(1) as f64
+        } else {
+            1.0
+        };
+        let mut x = slow.times;
+        x.scale(m);
+        let mean = Stage {
+            forward: all.forward / p,
+            backward_input: (all.backward - all.weight) / p,
+            backward_weight: all.weight / p,
+        };
+        x.bubble = bubble(self.layout.pipeline_schedule, p, v, &mean);
+        self.sends(&mut x, p, m, v);
+        self.data_parallel(&mut x, &slow);
+        x.optimizer = self.traffic.optimizer(&self.s.machine, self.s.profile, &slow.weights);
+        self.offload(&mut x, &slow.weights, m);
+        super::stalls::input(self.s, self.layout, &mut x);
+        super::stalls::straggler(self.s, &mut x);
+        x.micro_batches = m;
+        x
+    }
+
+    fn sends(&self, x: &mut StepTimes, p: f64, m: f64, v: f64) {
+        if p <= 1.0 {
+            return;
+        }
+        let hidden = self.s.model.hidden as f64;
+        let slice = Slice::of(self.layout, self.s.batch.seq_len);
+        let bytes = slice.tokens() * hidden * self.s.machine.element / self.tp.ranks;
+        let stride = self.tp.ranks * self.cp.ranks * self.layout.data_parallel() as f64;
+        let one = self.s.fabric.send(bytes, stride);
+        let (total, exposed) = if self.s.profile.overlaps_tensor {
+            let total = 2.0 * one * (m * v + p - 1.0);
+            (total, 0.5 * total)
+        } else {
+            let total = 2.0 * one * (m + 2.0 * (p - 1.0));
+            (total, total)
+        };
+        x.send = exposed;
+        x.hidden_send = total - exposed;
+    }
+
+    fn data_parallel(&self, x: &mut StepTimes, slow: &Timed) {
+        let exchange = self.traffic.data(&self.s.fabric, &slow.weights, self.micro_batches);
+        // Gradients travel beside the last backward, parameters beside the first forward.
+        for (time, window) in [(exchange.backward, slow.backward), (exchange.forward, slow.forward)] {
+            let exposed = if self.s.profile.overlaps_data {
+                (DATA_EXPOSED * time).max(time - 0.9 * window)
+            } else {
+                time
+            };
+            x.data += exposed;
+            x.hidden_data += time - exposed;
+        }
+    }
+
+    fn offload(&self, x: &mut StepTimes, w: &states::Weights, m: f64) {
+        let link = self.s.cluster.host.as_ref().map_or(2e10, |c| {
+            c.bandwidth.get() * c.copy_fraction.unwrap_or(0.79)
+        });
+        if self.layout.offloads(Offload::Optimizer) || self.layout.offloads(Offload::Param) {
+            let owned = self.traffic.owned(w);
+            if self.layout.offloads(Offload::Optimizer) {
+                x.optimizer = owned * (CPU_ADAM_BYTES / CPU_ADAM_RATE + 4.0 / link);
+            }
+        }
+        if self.layout.offloads(Offload::Param) {
+            // Every gather first fetches the shard from the host.
+            let shard = (w.dense + w.expert) * 2.0 / self.traffic.parameter_shards();
+            x.offload += m * 2.0 * shard / link;
+        }
+        if self.layout.offloads(Offload::Activation) {
+            let slice = Slice::of(self.layout, self.s.batch.seq_len);
+            let bytes = slice.tokens() * self.s.model.hidden as f64 * self.s.machine.element;
+            let layers = self.s.model.layers() as f64 / self.layout.pipeline_parallel as f64;
+            let one = 2.0 * bytes * layers / link;
+            let compute = x.compute() / m;
+            x.offload += m * (one - compute).max(0.05 * one);
+        }
+    }
+}
+
+/// Share of data-parallel traffic that stays exposed at best: the last bucket, the first gather.
+/// Source: open corpus, 0.17 to 0.45.
+const DATA_EXPOSED: f64 = 0.25;
+/// Bytes per parameter of an Adam step on the CPU, and the rate of one rank's share of the cores.
+/// Source: Ren 2021 (ZeRO-Offload), table 4, scaled to eight ranks a node.
+const CPU_ADAM_BYTES: f64 = 28.0;
+const CPU_ADAM_RATE: f64 = 30e9;
+
+impl Timed {
+    fn add(&mut self, o: &Self, n: f64) {
+        self.forward += n * o.forward;
+        self.backward += n * o.backward;
+        self.weight += n * o.weight;
+        self.weights.add(&o.weights, n);
+        let (a, b) = (&mut self.times, &o.times);
+        a.forward.add(&b.forward, n);
+        a.backward.add(&b.backward, n);
+        a.recompute.add(&b.recompute, n);
+        for (x, y) in a.waits().into_iter().zip(b.clone().waits()) {
+            *x += n * *y;
+        }
+    }
+
+    fn keep_slower(&mut self, o: &Self) {
+        if o.forward + o.backward > self.forward + self.backward {
+            *self = *o;
+        }
+    }
+}
+
+impl StepTimes {
+    /// The waits that scale with micro-batches.
+    fn waits(&mut self) -> [&mut f64; 12] {
+        [
+            &mut self.host,
+            &mut self.contention,
+            &mut self.tensor,
+            &mut self.context,
+            &mut self.expert,
+            &mut self.sharded,
+            &mut self.accumulate,
+            &mut self.hidden_tensor,
+            &mut self.hidden_context,
+            &mut self.hidden_expert,
+            &mut self.hidden_sharded,
+            &mut self.offload,
+        ]
+    }
+
+    fn scale(&mut self, n: f64) {
+        for parts in [&mut self.forward, &mut self.backward, &mut self.recompute] {
+            let one = *parts;
+            *parts = Parts::default();
+            parts.add(&one, n);
+        }
+        for wait in self.waits() {
+            *wait *= n;
+        }
+    }
+}
