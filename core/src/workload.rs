@@ -10,8 +10,9 @@ mod recipe;
 mod runtime;
 
 pub use block::{
-    Act, Attention, AttentionBias, Block, BlockBuilder, BlockKind, Experts, ExpertsKind, INPUT, Linear, Norm,
-    MEMORY, NormKind, Op, OpKind, Rotary, RotaryKind, Router, RouterKind, Scan, Slot, Split, Stream, Table,
+    Act, Attention, AttentionBias, Block, BlockBuilder, BlockKind, Experts, ExpertsKind, INPUT, Linear,
+    MEMORY, Norm, NormKind, Op, OpKind, Rotary, RotaryKind, Router, RouterKind, Scan, Slot, Split, Stream,
+    Table,
 };
 pub use model::{Model, ModelSpec, ModelSummary, ParameterCounts};
 pub use presets::{preset_config, preset_names};

@@ -69,12 +69,13 @@ impl Fabric {
         let domain = f64::from(cluster.domain).max(1.0);
         let inside = wire(cluster.within_domain.as_ref().or(cluster.within_node.as_ref()));
         let between = wire(cluster.within_node.as_ref().or(cluster.within_domain.as_ref()));
-        let in_switch = cluster.within_domain.as_ref().and_then(|c| {
-            c.in_switch.map(|s| (c.bandwidth.get() * s.fraction, f64::from(s.min_gpus)))
-        });
-        let nic = cluster.network(cluster.nodes).map_or(1e9, |n| {
-            n.channel.bandwidth.get() * n.channel.fraction.unwrap_or(0.85) / per_node
-        });
+        let in_switch = cluster
+            .within_domain
+            .as_ref()
+            .and_then(|c| c.in_switch.map(|s| (c.bandwidth.get() * s.fraction, f64::from(s.min_gpus))));
+        let nic = cluster
+            .network(cluster.nodes)
+            .map_or(1e9, |n| n.channel.bandwidth.get() * n.channel.fraction.unwrap_or(0.85) / per_node);
         Self {
             domain: if cluster.within_domain.is_some() { domain } else { per_node },
             node: per_node.max(domain),

@@ -9,8 +9,8 @@ use super::profile::{KernelStyle, Pass, Profile};
 use super::walk::{Slots, Visit, adapter_parameters, walk};
 use crate::layout::{Layout, Recompute};
 use crate::workload::{
-    AdapterKind, BaseQuantization, Block, BlockKind, Experts, ExpertsKind, Linear, LossKernel, Method, OpKind,
-    QatScheme, Recipe, Scan, Split,
+    AdapterKind, BaseQuantization, Block, BlockKind, Experts, ExpertsKind, Linear, LossKernel, Method,
+    OpKind, QatScheme, Recipe, Scan, Split,
 };
 
 /// Grouped products of experts reach this share of one large product's rate.
@@ -170,7 +170,13 @@ impl BlockCost {
     /// The cost of a block. `input_gradient` is false only for the first layer over a frozen
     /// embedding.
     #[must_use]
-    pub fn new(block: &Block, recipe: &Recipe, machine: &Machine, slice: &Slice, input_gradient: bool) -> Self {
+    pub fn new(
+        block: &Block,
+        recipe: &Recipe,
+        machine: &Machine,
+        slice: &Slice,
+        input_gradient: bool,
+    ) -> Self {
         let profile = Profile::of(recipe);
         let mut b = Builder {
             cost: Self::default(),
@@ -267,14 +273,12 @@ impl Builder<'_> {
             OpKind::Parameter(t) => self.own(v, (t.rows * t.width) as f64 / self.cut(t.split), false),
             OpKind::Loss | OpKind::PlainLoss => {
                 let pass = match self.recipe.loss {
-                    LossKernel::Fused | LossKernel::FusedLinear => Pass {
-                        forward: p.loss.forward.min(6.0),
-                        backward: p.loss.backward.min(6.0),
-                    },
-                    LossKernel::VocabParallel | LossKernel::Compiled => Pass {
-                        forward: p.loss.forward.min(8.0),
-                        backward: p.loss.backward.min(6.0),
-                    },
+                    LossKernel::Fused | LossKernel::FusedLinear => {
+                        Pass { forward: p.loss.forward.min(6.0), backward: p.loss.backward.min(6.0) }
+                    }
+                    LossKernel::VocabParallel | LossKernel::Compiled => {
+                        Pass { forward: p.loss.forward.min(8.0), backward: p.loss.backward.min(6.0) }
+                    }
                     LossKernel::Eager | LossKernel::HeadChunked | LossKernel::Chunked => p.loss,
                 };
                 let logits = self.tokens * width(v.op.inputs[0]) / share(input_cut);
@@ -351,8 +355,7 @@ impl Builder<'_> {
     }
 
     fn linear(&mut self, block: &Block, v: &Visit<'_>, l: &Linear) {
-        let parameters =
-            if l.tied { 0.0 } else { (l.inputs * l.outputs) as f64 / self.cut(l.split) };
+        let parameters = if l.tied { 0.0 } else { (l.inputs * l.outputs) as f64 / self.cut(l.split) };
         self.own(v, parameters, false);
         self.quantization(v, l, parameters);
         if l.split == Split::Row || l.split == Split::Vocabulary {
@@ -433,7 +436,12 @@ impl Builder<'_> {
         if self.recipe.lora.kind == AdapterKind::Dora {
             // Weight plus its update is formed and its rows' norms taken: B A written (2 B), both
             // read and the sum written (6 B), the sum read in fp32 (4 B).
-            self.traffic(v, l.inputs as f64 * l.outputs as f64 / self.cut(l.split), Pass { forward: 12.0, backward: 0.0 }, 4.0);
+            self.traffic(
+                v,
+                l.inputs as f64 * l.outputs as f64 / self.cut(l.split),
+                Pass { forward: 12.0, backward: 0.0 },
+                4.0,
+            );
         }
     }
 

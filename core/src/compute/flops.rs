@@ -116,7 +116,8 @@ pub fn block_flops(block: &Block, recipe: &Recipe, rules: &FlopRules, input_grad
             OpKind::Linear(l) => {
                 if v.adapted {
                     let r = recipe.lora.rank as f64;
-                    let (down, up) = (2.0 * tokens * r * l.inputs as f64, 2.0 * tokens * r * l.outputs as f64);
+                    let (down, up) =
+                        (2.0 * tokens * r * l.inputs as f64, 2.0 * tokens * r * l.outputs as f64);
                     c.forward += down + up;
                     c.backward_weight += down + up;
                     c.backward_input += up + if v.input_gradient { down } else { 0.0 };

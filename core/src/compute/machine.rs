@@ -127,9 +127,7 @@ fn format(cluster: &Cluster, part: &Part, compute: Compute) -> (f64, f64) {
             let measured = cluster.measured_fp8.map_or(best, |m| m.get() / peak8 * 0.985);
             match (compute, of(p.fp4)) {
                 // Peaks above twice the fp8 rate do not show in training.
-                (Compute::Nvfp4, Some(fp4)) => {
-                    (fp4.min(2.0 * peak8), 0.9 * measured * part.sustained8)
-                }
+                (Compute::Nvfp4, Some(fp4)) => (fp4.min(2.0 * peak8), 0.9 * measured * part.sustained8),
                 _ => (peak8, measured * part.sustained8),
             }
         }

@@ -49,7 +49,9 @@ fn last_kept(block: &Block) -> usize {
     block
         .ops
         .iter()
-        .rposition(|op| !matches!(op.kind, OpKind::Add | OpKind::View | OpKind::Scale | OpKind::Clamp | OpKind::Upcast))
+        .rposition(|op| {
+            !matches!(op.kind, OpKind::Add | OpKind::View | OpKind::Scale | OpKind::Clamp | OpKind::Upcast)
+        })
         .unwrap_or(0)
 }
 
@@ -68,12 +70,15 @@ pub(super) fn walk<'a>(
     block.ops.iter().enumerate().map(move |(i, op)| {
         let inputs = op.inputs.get(..usize::from(op.arity)).unwrap_or_default();
         let input_gradient = inputs.iter().any(|&s| wants.has(s));
-            let (trains, adapted) = match &op.kind {
+        let (trains, adapted) = match &op.kind {
             OpKind::Linear(l) => (!frozen || recipe.saves_module(l.name), recipe.adapts(l.name)),
             OpKind::Lookup(t) | OpKind::Parameter(t) => (!frozen || recipe.saves_module(t.name), false),
             _ => (!frozen && op.kind.parameters() > 0, false),
         };
-        if trains || adapted || input_gradient || (matches!(op.kind, OpKind::Lookup(_)) && recipe.kbit_preparation)
+        if trains
+            || adapted
+            || input_gradient
+            || (matches!(op.kind, OpKind::Lookup(_)) && recipe.kbit_preparation)
         {
             wants = wants.with(op.output);
         }

@@ -15,30 +15,50 @@ use crate::workload::{Batch, Model, Recipe};
 type Line = (&'static str, &'static str, &'static str, fn(&StepTimes) -> f64);
 
 const TIME: &[Line] = &[
-    ("forward matmul", "sum of 2 m n k / (peak x sustained x shape)", "NVIDIA matmul guide", |t| t.forward.matmul),
-    ("forward attention", "2 b a s^2 / 2 (d_qk + d_v) / rate", "Dao 2023; Shah 2024", |t| t.forward.attention),
-    ("forward memory-bound", "bytes / (bandwidth x 0.82)", "counts of reads and writes", |t| t.forward.traffic),
+    ("forward matmul", "sum of 2 m n k / (peak x sustained x shape)", "NVIDIA matmul guide", |t| {
+        t.forward.matmul
+    }),
+    ("forward attention", "2 b a s^2 / 2 (d_qk + d_v) / rate", "Dao 2023; Shah 2024", |t| {
+        t.forward.attention
+    }),
+    ("forward memory-bound", "bytes / (bandwidth x 0.82)", "counts of reads and writes", |t| {
+        t.forward.traffic
+    }),
     ("backward matmul", "two products for each of forward's", "Narayanan 2021", |t| t.backward.matmul),
     ("backward attention", "2.5 x forward FLOPs at 0.85 of its rate", "Dao 2023", |t| t.backward.attention),
-    ("backward memory-bound", "bytes / (bandwidth x 0.82)", "counts of reads and writes", |t| t.backward.traffic),
-    ("recompute", "forward of checkpointed layers", "Chen 2016; Korthikanti 2022", |t| t.recompute.total()),
-    ("casts", "bytes read and written by low-precision casts / bandwidth", "Transformer Engine; torchao", |t| {
-        t.forward.cast + t.backward.cast
+    ("backward memory-bound", "bytes / (bandwidth x 0.82)", "counts of reads and writes", |t| {
+        t.backward.traffic
     }),
+    ("recompute", "forward of checkpointed layers", "Chen 2016; Korthikanti 2022", |t| t.recompute.total()),
+    (
+        "casts",
+        "bytes read and written by low-precision casts / bandwidth",
+        "Transformer Engine; torchao",
+        |t| t.forward.cast + t.backward.cast,
+    ),
     ("dequantise", "2.6 B per parameter at 0.3 of the bandwidth", "Dettmers 2023", |t| {
         t.forward.dequantize + t.backward.dequantize
     }),
     ("kernel gaps", "2 us per kernel", "stream order", |t| t.forward.gap + t.backward.gap),
     ("host", "launches slower than the device", "kernel counts", |t| t.host),
     ("contention", "0.25 x the shorter of compute and traffic", "measured", |t| t.contention),
-    ("tensor parallel", "exposed gathers, scatters and all-reduces of hidden states", "Korthikanti 2022", |t| t.tensor),
+    (
+        "tensor parallel",
+        "exposed gathers, scatters and all-reduces of hidden states",
+        "Korthikanti 2022",
+        |t| t.tensor,
+    ),
     ("context parallel", "exposed ring of keys and values", "Liu 2023", |t| t.context),
     ("expert parallel", "exposed all-to-all of routed tokens", "Lepikhin 2020", |t| t.expert),
-    ("sharded parameters", "exposed gathers and reductions by unit", "Zhao 2023; Rajbhandari 2020", |t| t.sharded),
+    ("sharded parameters", "exposed gathers and reductions by unit", "Zhao 2023; Rajbhandari 2020", |t| {
+        t.sharded
+    }),
     ("data parallel", "exposed gradient reduction and parameter gather", "Rajbhandari 2020", |t| t.data),
     ("pipeline sends", "exposed point-to-point", "Narayanan 2021", |t| t.send),
     ("pipeline bubble", "fill and drain of the schedule", "Narayanan 2021; Qi 2024", |t| t.bubble),
-    ("gradient accumulation", "bytes per parameter and micro-batch / bandwidth", "framework code", |t| t.accumulate),
+    ("gradient accumulation", "bytes per parameter and micro-batch / bandwidth", "framework code", |t| {
+        t.accumulate
+    }),
     ("optimizer", "bytes per owned parameter / bandwidth", "framework code", |t| t.optimizer),
     ("offload", "bytes over the host link", "Ren 2021", |t| t.offload),
     ("input", "slower of loader and storage, less the step", "loader rates", |t| t.input),

@@ -86,7 +86,9 @@ impl Traffic {
         let gather = recipe.compute.activations().bytes();
         let reduce = recipe.reduce_dtype.map_or_else(
             || match recipe.framework {
-                Framework::Megatron | Framework::Megatron2021 | Framework::DeepSpeed | Framework::Native => gather,
+                Framework::Megatron | Framework::Megatron2021 | Framework::DeepSpeed | Framework::Native => {
+                    gather
+                }
                 _ if recipe.frozen_base() => recipe.lora.dtype.bytes(),
                 Framework::Composer => gather,
                 _ if s.is_fsdp() => 4.0,
@@ -106,7 +108,8 @@ impl Traffic {
             compression: recipe.runtime.compression,
             keeps_gathered: matches!(s, Sharding::ShardGradOp | Sharding::HybridShardZero2)
                 || (s == Sharding::Fsdp2 && layout.reshard_after_forward == Reshard::Never),
-            every_micro_batch: layout.sync_every_micro_batch || matches!(s, Sharding::Zero2 | Sharding::Zero3),
+            every_micro_batch: layout.sync_every_micro_batch
+                || matches!(s, Sharding::Zero2 | Sharding::Zero3),
             prefetches: recipe.framework != Framework::Megatron2021,
             optimizer: state_factor(recipe.optimizer),
         }
@@ -157,10 +160,8 @@ impl Traffic {
         }
         let dense = Weights { expert: 0.0, trained_expert: 0.0, ..*w };
         let expert = Weights { dense: 0.0, trained_dense: 0.0, quantized: 0.0, quantized_bytes: 0.0, ..*w };
-        let splits = matches!(
-            self.sharding,
-            Sharding::Zero1 | Sharding::Zero2 | Sharding::DistributedOptimizer
-        );
+        let splits =
+            matches!(self.sharding, Sharding::Zero1 | Sharding::Zero2 | Sharding::DistributedOptimizer);
         let mut out = Exchange::default();
         for (w, group) in [(dense, &self.data), (expert, &self.expert)] {
             let gradients = self.reduced(&w);

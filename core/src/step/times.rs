@@ -257,7 +257,8 @@ impl<'a> Composer<'a> {
             return (0.0, 0.0);
         }
         let runtime = &self.s.recipe.runtime;
-        let once = runtime.moe_dispatch == Dispatch::Deduplicated || self.s.recipe.framework == Framework::Megatron;
+        let once =
+            runtime.moe_dispatch == Dispatch::Deduplicated || self.s.recipe.framework == Framework::Megatron;
         let total = 2.0 * self.s.fabric.all_to_all(c.routed_bytes, &self.ep, c.top_k, once);
         let interleaved = self.layout.pipeline_parallel > 1
             && (self.layout.pipeline_chunks > 1 || self.layout.pipeline_schedule == Schedule::DualPipe);
@@ -362,20 +363,20 @@ impl<'a> Composer<'a> {
     /// Pipeline stages: layers in order, the embedding with the first, norm and head with the last.
     /// Returns the slowest stage and the sum over stages.
     fn stages(&self) -> (Timed, Timed) {
-        let timed: Vec<Timed> = self
-            .costs
-            .blocks
-            .iter()
-            .zip(&self.s.model.blocks)
-            .map(|(c, b)| self.timed(c, b.kind))
-            .collect();
+        let timed: Vec<Timed> =
+            self.costs.blocks.iter().zip(&self.s.model.blocks).map(|(c, b)| self.timed(c, b.kind)).collect();
         let first = self.costs.first.as_ref().map(|c| self.timed(c, BlockKind::Layer));
         let layers = self.s.model.layers() as f64;
         let p = self.layout.pipeline_parallel as f64;
         // Frameworks count embedding and head as layers when only that makes the stages even.
         let counted = |extra: f64| p > 1.0 && (layers + extra) % p == 0.0 && layers % p != 0.0;
-        let (head_weight, start_weight) =
-            if counted(1.0) { (1.0, 0.0) } else if counted(2.0) { (1.0, 1.0) } else { (0.0, 0.0) };
+        let (head_weight, start_weight) = if counted(1.0) {
+            (1.0, 0.0)
+        } else if counted(2.0) {
+            (1.0, 1.0)
+        } else {
+            (0.0, 0.0)
+        };
         let per_stage = (layers + head_weight + start_weight) / p;
         let mut all = Timed::default();
         let mut slowest = Timed::default();
@@ -478,9 +479,12 @@ impl<'a> Composer<'a> {
     }
 
     fn offload(&self, x: &mut StepTimes, w: &states::Weights, m: f64) {
-        let link = self.s.cluster.host.as_ref().map_or(2e10, |c| {
-            c.bandwidth.get() * c.copy_fraction.unwrap_or(0.79)
-        });
+        let link = self
+            .s
+            .cluster
+            .host
+            .as_ref()
+            .map_or(2e10, |c| c.bandwidth.get() * c.copy_fraction.unwrap_or(0.79));
         if self.layout.offloads(Offload::Optimizer) || self.layout.offloads(Offload::Param) {
             let owned = self.traffic.owned(w);
             if self.layout.offloads(Offload::Optimizer) {
