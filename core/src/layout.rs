@@ -183,6 +183,8 @@ pub struct Layout {
     pub tensor_parallel: u64,
     /// Whether norms and residuals are split along the sequence over the tensor ranks.
     pub sequence_parallel: bool,
+    /// Whether embedding, head and loss are split by vocabulary over the tensor ranks.
+    pub vocab_parallel: bool,
     /// Pipeline stages.
     pub pipeline_parallel: u64,
     /// Order of the micro-batches in the pipeline.
@@ -225,6 +227,7 @@ impl Default for Layout {
             data_parallel_shard: 1,
             tensor_parallel: 1,
             sequence_parallel: false,
+            vocab_parallel: true,
             pipeline_parallel: 1,
             pipeline_schedule: Schedule::default(),
             pipeline_chunks: 1,
@@ -254,6 +257,12 @@ impl Layout {
     #[must_use]
     pub const fn world(&self) -> u64 {
         self.data_parallel() * self.tensor_parallel * self.pipeline_parallel * self.context_parallel
+    }
+
+    /// Ranks over which embedding, head and logits are split.
+    #[must_use]
+    pub const fn vocabulary_ranks(&self) -> u64 {
+        if self.vocab_parallel { self.tensor_parallel } else { 1 }
     }
 
     /// Ranks over which a state that is sharded is spread: context-parallel ranks share it too.

@@ -135,6 +135,7 @@ pub fn express(row: &Row) -> Result<(Recipe, Layout, Batch), String> {
         drop_logits: text(row, "keep_logits") == "False",
         optimizer,
         padding_mask: yes(row, "pad_mask"),
+        keep_gradients: text(row, "zero_grad_none") == "False",
         ..Recipe::default()
     };
     let hybrid = int(row, "hybrid", 0);
@@ -177,6 +178,8 @@ pub fn express(row: &Row) -> Result<(Recipe, Layout, Batch), String> {
             _ => Reshard::Default,
         },
         wrap: if text(row, "wrap") == "layers+embed+head" { Wrap::LayersEmbedHead } else { Wrap::Layers },
+        // The traced plan splits attention and feed-forward only.
+        vocab_parallel: false,
         gradient_as_bucket_view: yes(row, "ddp_view"),
         ..Layout::default()
     };

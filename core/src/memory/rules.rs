@@ -33,6 +33,8 @@ pub(super) struct Mode<'a> {
     pub(super) seq: f64,
     /// Tensor-parallel ranks.
     pub(super) tp: f64,
+    /// Ranks that share the vocabulary.
+    pub(super) vocab: f64,
     /// Whether norms and residuals are cut along the sequence.
     pub(super) sequence_parallel: bool,
     /// Routed experts on this rank.
@@ -65,6 +67,7 @@ impl<'a> Mode<'a> {
             train_base: !recipe.frozen_base(),
             seq: seq_len as f64,
             tp: layout.tensor_parallel as f64,
+            vocab: layout.vocabulary_ranks() as f64,
             sequence_parallel: layout.sequence_parallel,
             expert_share: 1.0 / layout.expert_parallel as f64,
             dropout: !recipe.no_dropout,
@@ -228,7 +231,7 @@ impl Reader<'_, '_> {
                 let cut = m.sequence_parallel;
                 let out =
                     self.tape.tensor(self.elements(t.width as f64, cut), m.residual, trained || m.input_grad);
-                let rows = if t.split == Split::Vocabulary { t.rows as f64 / m.tp } else { t.rows as f64 };
+                let rows = if t.split == Split::Vocabulary { t.rows as f64 / m.vocab } else { t.rows as f64 };
                 self.tape.step(&[], out);
                 if trained {
                     self.tape.weight_grad(rows * t.width as f64 * m.weight);

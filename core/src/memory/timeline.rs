@@ -193,7 +193,7 @@ impl<'a> Stage<'a> {
             total,
             root,
             states,
-            vocabulary: model.vocabulary as f64 / layout.tensor_parallel as f64,
+            vocabulary: model.vocabulary as f64 / layout.vocabulary_ranks() as f64,
             hidden: model.hidden as f64,
             seq: seq_len as f64,
             autocast: mode.autocast,
@@ -251,7 +251,7 @@ impl<'a> Stage<'a> {
         };
         // Other micro-batches of the pipeline wait with all they keep.
         let waiting = (self.in_flight - 1.0).max(0.0) * (all + embed_kept + tail_kept);
-        let accumulated = if self.accumulates { fsdp.accumulated } else { 0.0 };
+        let accumulated = fsdp.accumulated;
         let resting = Parts {
             parameters: s.parameters,
             optimizer: s.optimizer,
@@ -270,12 +270,15 @@ impl<'a> Stage<'a> {
         let forward = Parts {
             activations: all + embed_kept + tail_kept + waiting,
             copies,
-            gathered: fsdp.root + fsdp.resident,
+            gathered: fsdp.root_at_loss + fsdp.resident,
             loss: loss.forward,
             ..resting
         };
-        let at_loss =
-            Parts { gathered: fsdp.root + fsdp.resident + fsdp.at_loss, copies: kept_copies, ..forward };
+        let at_loss = Parts {
+            gathered: fsdp.root_at_loss + fsdp.resident + fsdp.at_loss,
+            copies: kept_copies,
+            ..forward
+        };
         let loss_backward = Parts { loss: loss.backward, ..at_loss };
         let tail_grads: f64 = self.tail.iter().map(|(b, _)| b.weight_grads).sum();
         let head = Parts { loss: loss.gradient + loss.held, working: tail_grads, ..at_loss };
@@ -309,12 +312,15 @@ impl<'a> Stage<'a> {
                 ..resting
             };
             let n = run.count;
-            let a = place(n, 0.0, i == last_run, i == 0 && n < 1.5);
-            let b = place(1.0, n - 1.0, i == last_run && n < 1.5, i == 0);
+            let many = n > 1.5;
+            let highest = place(n, 0.0, i == last_run, i == 0 && !many);
+            let lowest = place(1.0, n - 1.0, i == last_run && !many, i == 0);
+            // From the second layer on, the one above is still being reduced.
+            let second = if many { place(n - 1.0, 1.0, false, i == 0 && n < 2.5) } else { lowest };
             if i == last_run {
-                top = a;
+                top = if second.total() > highest.total() { second } else { highest };
             }
-            for p in [a, b] {
+            for p in [highest, second, lowest] {
                 if p.total() > bottom.total() {
                     bottom = p;
                 }
@@ -358,6 +364,8 @@ impl<'a> Stage<'a> {
 struct Transients {
     /// The root unit, gathered from forward to the end of backward.
     root: f64,
+    /// What of it is gathered while the loss runs.
+    root_at_loss: f64,
     /// Units that stay gathered between forward and backward.
     resident: f64,
     /// The last layer's gather buffer while the loss runs.
@@ -391,7 +399,11 @@ impl Transients {
             shards: 1.0,
             experts: 1.0,
             gradient_ratio: 1.0,
-            accumulated: if stage.accumulates { stage.states.gradients } else { 0.0 },
+            accumulated: if stage.accumulates || recipe.keep_gradients {
+                stage.states.gradients
+            } else {
+                0.0
+            },
             ..Self::default()
         };
         let unit =
@@ -422,12 +434,27 @@ impl Transients {
         };
         let all = unit_bytes(&stage.total, recipe, stage.compute);
         let whole_model = layout.wrap == Wrap::Model;
+        let apart = layout.wrap == Wrap::LayersEmbedHead;
+        let ends = stage.tail.iter().fold(0.0, |sum, (_, w)| sum + unit_bytes(w, recipe, stage.compute));
         let next = if whole_model { 0.0 } else { unit };
         let frozen = recipe.frozen_base();
         Self {
-            root: if whole_model { all } else { root },
+            root: if whole_model {
+                all
+            } else if apart {
+                0.0
+            } else {
+                root
+            },
+            root_at_loss: if whole_model {
+                all
+            } else if apart {
+                ends
+            } else {
+                root
+            },
             resident: if resident { all - root } else { 0.0 },
-            at_loss: if resident { 0.0 } else { next },
+            at_loss: if resident || apart { 0.0 } else { next },
             backward: if resident { 0.0 } else { 2.0 * next },
             backward_bottom: if resident {
                 0.0

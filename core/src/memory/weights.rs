@@ -34,6 +34,7 @@ impl BlockWeights {
 
     pub(super) fn of(block: &Block, recipe: &Recipe, layout: &Layout) -> Self {
         let tp = layout.tensor_parallel as f64;
+        let vocab = layout.vocabulary_ranks() as f64;
         let ep = layout.expert_parallel as f64;
         let mut w = Self { buffers: block.buffers as f64, ..Self::default() };
         for op in &block.ops {
@@ -43,7 +44,8 @@ impl BlockWeights {
                     let weight = if l.tied { 0.0 } else { l.inputs as f64 * l.outputs as f64 };
                     let bias = n - weight;
                     let (weight, bias) = match l.split {
-                        Split::Column | Split::Vocabulary => (weight / tp, bias / tp),
+                        Split::Column => (weight / tp, bias / tp),
+                        Split::Vocabulary => (weight / vocab, bias / vocab),
                         Split::Row => (weight / tp, bias),
                         Split::Replicated => (weight, bias),
                     };
@@ -76,7 +78,7 @@ impl BlockWeights {
                     w.largest = w.largest.max(n * 2.0 / 3.0 / (tp * ep));
                 }
                 OpKind::Lookup(t) => {
-                    let n = if t.split == Split::Vocabulary { n / tp } else { n };
+                    let n = if t.split == Split::Vocabulary { n / vocab } else { n };
                     w.dense += n;
                     w.tables += n;
                     w.largest = w.largest.max(n);

@@ -345,6 +345,8 @@ pub struct Recipe {
     pub optimizer: Optimizer,
     /// Whether each gradient is applied and freed during backward.
     pub optimizer_in_backward: bool,
+    /// Gradients stay allocated between steps (`zero_grad(set_to_none=False)`).
+    pub keep_gradients: bool,
     /// Keeps an exponential moving average of the parameters.
     pub ema: bool,
     /// Batches carry a padding mask (which switches PyTorch's flash kernel off).

@@ -18,7 +18,7 @@ impl Reader<'_, '_> {
         match kernel_of(spec, self.mode) {
             Kernel::Flash => self.flash(q.id, k.id, v.id, out, spec, heads),
             Kernel::Efficient => self.efficient(q.id, k.id, v.id, out, spec, heads),
-            Kernel::Math => self.math(q.id, k.id, v.id, out, heads),
+            Kernel::Math => self.math([q.id, k.id, v.id], out, spec, heads),
             Kernel::Eager => return self.eager_attention(q, k, v, out, spec, heads),
         }
         // Inputs laid out head by head give an output that the projection must copy.
@@ -44,19 +44,24 @@ impl Reader<'_, '_> {
         self.tape.temporary(self.tape.elements(q) * FP32 + grouped);
     }
 
-    /// PyTorch's memory-efficient kernel: k and v repeated to all heads; a mask becomes a bias of
-    /// the whole score matrix, one per sample.
+    /// PyTorch's memory-efficient kernel. A mask becomes a bias of the whole score matrix, one per
+    /// sample, and makes Transformers repeat k and v to all heads; without one the kernel groups
+    /// heads itself (`enable_gqa`).
     fn efficient(&mut self, q: Id, k: Id, v: Id, out: Id, spec: &Attention, heads: f64) {
-        let (k, v) = (self.repeated(k, spec, heads), self.repeated(v, spec, heads));
+        let seq = self.mode.seq;
+        let masked =
+            spec.masked || self.mode.recipe.padding_mask || spec.window.is_some_and(|w| seq >= w as f64);
+        let (k, v) = if masked || spec.bias != AttentionBias::None {
+            (self.repeated(k, spec), self.repeated(v, spec))
+        } else {
+            (k, v)
+        };
         self.tape.step(&[q, k, v], out);
         for id in [q, k, v, out] {
             self.tape.keep(id);
         }
         let lse = self.tape.tensor(Line::per_token(heads), FP32, false);
         self.tape.keep(lse);
-        let seq = self.mode.seq;
-        let masked =
-            spec.masked || self.mode.recipe.padding_mask || spec.window.is_some_and(|w| seq >= w as f64);
         let bias = match spec.bias {
             AttentionBias::None if masked => Line::per_token(seq),
             AttentionBias::None => Line::ZERO,
@@ -70,16 +75,17 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// PyTorch's math fallback runs in fp32 and keeps the probabilities.
-    fn math(&mut self, q: Id, k: Id, v: Id, out: Id, heads: f64) {
-        let wide: Vec<Id> = [q, k, v].into_iter().map(|x| self.cast(x, FP32)).collect();
+    /// PyTorch's math fallback runs in fp32, repeats k and v, and keeps the probabilities.
+    fn math(&mut self, [q, k, v]: [Id; 3], out: Id, spec: &Attention, heads: f64) {
+        let q = self.cast(q, FP32);
+        let (k, v) = (self.cast(k, FP32), self.cast(v, FP32));
+        let (k, v) = (self.repeated(k, spec), self.repeated(v, spec));
         let probabilities = self.tape.tensor(Line::per_token(heads * self.mode.seq), FP32, true);
-        self.tape.step(wide.get(..2).unwrap_or_default(), probabilities);
-        for &id in &wide {
+        self.tape.step(&[q, k], probabilities);
+        for id in [q, k, v, probabilities] {
             self.tape.keep(id);
         }
-        self.tape.keep(probabilities);
-        self.tape.step(&[probabilities, wide.get(2).copied().unwrap_or(v)], out);
+        self.tape.step(&[probabilities, v], out);
     }
 
     /// Scores and probabilities in memory, as Transformers writes them.
@@ -94,8 +100,8 @@ impl Reader<'_, '_> {
     ) -> Place {
         let width = self.tape.width(q.id);
         let scores = Line::per_token(heads * self.mode.seq);
-        let keys = self.repeated(k.id, spec, heads);
-        let values = self.repeated(v.id, spec, heads);
+        let keys = self.repeated(k.id, spec);
+        let values = self.repeated(v.id, spec);
         let mut raw = self.tape.tensor(scores, width, true);
         self.tape.step(&[q.id, keys], raw);
         self.tape.keep(q.id);
@@ -125,12 +131,11 @@ impl Reader<'_, '_> {
     }
 
     /// Keys or values repeated so that each query head has its own; the same tensor when it has.
-    fn repeated(&mut self, x: Id, spec: &Attention, heads: f64) -> Id {
+    fn repeated(&mut self, x: Id, spec: &Attention) -> Id {
         if spec.kv_heads >= spec.heads {
             return x;
         }
         let elements = self.tape.elements(x) * (spec.heads as f64 / spec.kv_heads as f64);
-        debug_assert!(heads > 0.0);
         let out = self.tape.tensor(elements, self.tape.width(x), self.tape.grad(x));
         self.tape.step(&[x], out);
         out

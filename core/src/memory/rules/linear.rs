@@ -10,12 +10,12 @@ impl Reader<'_, '_> {
     /// linear making its own copy, and the cast weight is kept for the input's gradient.
     pub(super) fn linear(&mut self, x: Place, l: &Linear) -> Place {
         let m = self.mode;
-        let (cut_in, cut_out) = match l.split {
-            Split::Column | Split::Vocabulary => (false, m.tp > 1.0),
-            Split::Row => (m.tp > 1.0, m.sequence_parallel),
-            Split::Replicated => (false, x.cut),
+        let (shards, cut_out) = match l.split {
+            Split::Column => (m.tp, m.tp > 1.0),
+            Split::Vocabulary => (m.vocab, m.vocab > 1.0),
+            Split::Row => (m.tp, m.sequence_parallel),
+            Split::Replicated => (1.0, x.cut),
         };
-        let shards = if cut_in || matches!(l.split, Split::Column | Split::Vocabulary) { m.tp } else { 1.0 };
         let weights = l.inputs as f64 * l.outputs as f64 / shards;
         let trained = m.train_base || m.recipe.saves_module(l.name);
         let adapted = m.recipe.adapts(l.name);
