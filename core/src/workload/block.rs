@@ -70,8 +70,10 @@ pub enum NormKind {
     },
     /// Root mean square without a weight.
     RmsPlain,
-    /// Mean and variance, one kernel, without weight or bias (OLMo).
+    /// Mean and variance, one kernel, without weight or bias.
     LayerPlain,
+    /// The same on an fp32 copy, cast back (`OLMo`).
+    LayerPlainFp32,
     /// Mean and variance written out in Python in fp32, times the weight in fp32, then cast back
     /// (Cohere).
     LayerUpcast,
@@ -84,7 +86,7 @@ pub enum GroupWeight {
     Shared,
     /// Each vector has its own, all in one tensor (Cohere's QK-norm).
     Own,
-    /// Each vector has its own module and tensor; the results are concatenated (StableLM's
+    /// Each vector has its own module and tensor; the results are concatenated (`StableLM`'s
     /// QK-norm).
     OwnModules,
 }
@@ -117,6 +119,8 @@ pub enum RotaryKind {
     Interleaved,
     /// As complex numbers in fp32 (DeepSeek-V2).
     Complex,
+    /// As `Partial`, on interleaved pairs; cosine and sine are spread anew in each layer (GLM).
+    PartialInterleaved,
 }
 
 /// A rotary position embedding of one tensor.
@@ -215,6 +219,10 @@ pub enum RouterKind {
     SoftmaxFp32Input,
     /// fp32 linear on an fp32 copy, sigmoid scores with a correction bias (DeepSeek-V3).
     SigmoidFp32Input,
+    /// Top-k, then the sigmoid of the chosen logits in fp32 (Llama 4); weighs the experts' input.
+    TopKSigmoid,
+    /// Experts drawn one after the other, each by a softmax of its own (Phi-MoE).
+    SparseMixer,
 }
 
 /// The router of a mixture of experts: its input is the hidden state.
@@ -329,7 +337,7 @@ pub enum OpKind {
     Loss,
     /// Cross-entropy on the logits in their own type, nothing shifted (BERT, T5, classifiers).
     PlainLoss,
-    /// Values clamped in place (OLMo's `clip_qkv`).
+    /// Values clamped in place (`OLMo`'s `clip_qkv`).
     Clamp,
     /// A cast to fp32 (the residual stream of Mamba).
     Upcast,
@@ -427,7 +435,7 @@ impl NormKind {
     pub const fn tensors(self) -> u64 {
         match self {
             Self::Layer { bias: true } => 2,
-            Self::RmsPlain | Self::LayerPlain => 0,
+            Self::RmsPlain | Self::LayerPlain | Self::LayerPlainFp32 => 0,
             _ => 1,
         }
     }

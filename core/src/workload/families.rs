@@ -17,6 +17,7 @@ mod mamba;
 mod moe;
 mod parallel;
 mod phi;
+mod relatives;
 mod t5;
 
 /// A family: its `model_type` and how to build it.
@@ -29,6 +30,7 @@ pub(super) struct Family {
 const FAMILIES: &[Family] = &[
     Family { name: "bert", build: encoder::bert },
     Family { name: "bloom", build: gpt::bloom },
+    Family { name: "cohere", build: relatives::cohere },
     Family { name: "deepseek_v2", build: moe::deepseek_v2 },
     Family { name: "deepseek_v3", build: moe::deepseek_v3 },
     Family { name: "dimensions", build: llama::dimensions },
@@ -37,24 +39,33 @@ const FAMILIES: &[Family] = &[
     Family { name: "gemma2", build: gemma::gemma2 },
     Family { name: "gemma3", build: gemma::gemma3 },
     Family { name: "gemma3_text", build: gemma::gemma3_text },
+    Family { name: "glm", build: relatives::glm },
+    Family { name: "glm4", build: relatives::glm4 },
     Family { name: "gpt2", build: gpt::gpt2 },
     Family { name: "gpt_neox", build: parallel::gpt_neox },
     Family { name: "gpt_oss", build: moe::gpt_oss },
     Family { name: "gptj", build: parallel::gptj },
+    Family { name: "granite", build: relatives::granite },
     Family { name: "llama", build: llama::llama },
+    Family { name: "llama4", build: relatives::llama4 },
+    Family { name: "llama4_text", build: relatives::llama4_text },
     Family { name: "mamba", build: mamba::mamba },
     Family { name: "mistral", build: llama::mistral },
     Family { name: "mixtral", build: moe::mixtral },
+    Family { name: "mpt", build: gpt::mpt },
+    Family { name: "olmo", build: relatives::olmo },
     Family { name: "olmo2", build: llama::olmo2 },
     Family { name: "olmoe", build: moe::olmoe },
     Family { name: "opt", build: gpt::opt },
     Family { name: "phi", build: phi::phi },
     Family { name: "phi3", build: phi::phi3 },
+    Family { name: "phimoe", build: phi::phimoe },
     Family { name: "qwen2", build: llama::qwen2 },
     Family { name: "qwen2_moe", build: moe::qwen2_moe },
     Family { name: "qwen3", build: llama::qwen3 },
     Family { name: "qwen3_moe", build: moe::qwen3_moe },
     Family { name: "roberta", build: encoder::roberta },
+    Family { name: "stablelm", build: relatives::stablelm },
     Family { name: "starcoder2", build: gpt::starcoder2 },
     Family { name: "t5", build: t5::t5 },
     Family { name: "vit", build: encoder::vit },
@@ -141,28 +152,100 @@ impl Stack {
     }
 }
 
-/// A plain token embedding. `buffers` are elements that belong to no layer (rotary frequencies).
-fn embedding(vocabulary: u64, hidden: u64, buffers: u64, dropout: bool) -> Block {
-    let mut b = BlockBuilder::new(BlockKind::Embedding, Stream::Main, hidden);
-    let x = b.lookup("embed_tokens", vocabulary, hidden, Split::Vocabulary);
-    b.dropout(x, dropout);
-    b.buffers(buffers);
-    b.finish()
+/// What a decoder does to its logits before the loss.
+#[derive(Clone, Copy, PartialEq)]
+enum Logits {
+    Plain,
+    /// Multiplied by a constant.
+    Scaled,
+    /// Soft-capped.
+    Capped,
 }
 
-/// The norm after the last layer.
-fn final_norm(hidden: u64, kind: NormKind) -> Block {
-    let mut b = BlockBuilder::new(BlockKind::FinalNorm, Stream::Main, hidden);
-    b.norm(INPUT, kind);
-    b.finish()
+/// What is around the layers of a decoder: embedding, final norm, head and loss.
+#[derive(Clone, Copy)]
+struct Around {
+    hidden: u64,
+    vocabulary: u64,
+    tied: bool,
+    norm: NormKind,
+    /// Elements of buffers that belong to no layer (rotary frequencies).
+    buffers: u64,
+    /// Learned positions, added to the embedding.
+    positions: Option<u64>,
+    embedding_scaled: bool,
+    embedding_dropout: bool,
+    head_bias: bool,
+    logits: Logits,
+    max_positions: Option<u64>,
 }
 
-/// Head and loss.
-fn head(hidden: u64, vocabulary: u64, bias: bool, tied: bool) -> Block {
-    let mut b = BlockBuilder::new(BlockKind::Head, Stream::Main, hidden);
-    let logits = b.head(INPUT, vocabulary, bias, tied);
-    b.loss(logits);
-    b.finish()
+impl Around {
+    /// Reads the vocabulary and whether the head is tied; the rest is at its plainest.
+    fn read(c: &Config<'_>, hidden: u64, norm: NormKind, vocabulary: u64, tied: bool) -> Result<Self> {
+        Ok(Self {
+            hidden,
+            vocabulary: c.int_or(&["vocab_size", "vocab"], vocabulary)?,
+            tied: c.flag(&["tie_word_embeddings", "tied_embeddings"], tied)?,
+            norm,
+            buffers: 0,
+            positions: None,
+            embedding_scaled: false,
+            embedding_dropout: false,
+            head_bias: false,
+            logits: Logits::Plain,
+            max_positions: c.opt(&["max_position_embeddings"])?,
+        })
+    }
+
+    /// The same with the frequencies of rotary embeddings of so many elements.
+    const fn rotary(mut self, rotated: u64) -> Self {
+        self.buffers += rotary_buffers(rotated);
+        self
+    }
+
+    /// The model, its layers pushed by the caller.
+    fn model(self, layers: impl FnOnce(&mut Stack)) -> Model {
+        let mut stack = Stack::new();
+        stack.push(self.embedding(), 1);
+        layers(&mut stack);
+        stack.push(self.final_norm(), 1);
+        stack.push(self.head(), 1);
+        stack.finish(self.hidden, self.vocabulary, self.tied, self.max_positions)
+    }
+
+    fn embedding(self) -> Block {
+        let mut b = BlockBuilder::new(BlockKind::Embedding, Stream::Main, self.hidden);
+        let mut x = b.lookup("embed_tokens", self.vocabulary, self.hidden, Split::Vocabulary);
+        if let Some(positions) = self.positions {
+            let places = b.lookup("embed_positions", positions, self.hidden, Split::Replicated);
+            x = b.add(x, places);
+        }
+        if self.embedding_scaled {
+            x = b.scale(x);
+        }
+        b.dropout(x, self.embedding_dropout);
+        b.buffers(self.buffers);
+        b.finish()
+    }
+
+    fn final_norm(self) -> Block {
+        let mut b = BlockBuilder::new(BlockKind::FinalNorm, Stream::Main, self.hidden);
+        b.norm(INPUT, self.norm);
+        b.finish()
+    }
+
+    fn head(self) -> Block {
+        let mut b = BlockBuilder::new(BlockKind::Head, Stream::Main, self.hidden);
+        let logits = b.head(INPUT, self.vocabulary, self.head_bias, self.tied);
+        let logits = match self.logits {
+            Logits::Plain => logits,
+            Logits::Scaled => b.scale(logits),
+            Logits::Capped => b.softcap(logits),
+        };
+        b.loss(logits);
+        b.finish()
+    }
 }
 
 /// Elements of the rotary frequencies, which are kept twice: as used and as first computed.
@@ -211,6 +294,16 @@ fn gated_mlp(b: &mut BlockBuilder, x: Slot, ffn: u64, hidden: u64, act: Act, bia
     let up = b.linear(x, "up_proj", ffn, bias, Split::Column);
     let product = b.product(gate, up);
     b.linear(product, "down_proj", hidden, bias, Split::Row)
+}
+
+/// The same with gate and up as views of one projection.
+fn fused_gated_mlp(b: &mut BlockBuilder, x: Slot, ffn: u64, hidden: u64, act: Act) -> Slot {
+    let fused = b.linear(x, "gate_up_proj", 2 * ffn, false, Split::Column);
+    let gate = b.view(fused, ffn);
+    let up = b.view(fused, ffn);
+    let gate = b.act(gate, act);
+    let product = b.product(up, gate);
+    b.linear(product, "down_proj", hidden, false, Split::Row)
 }
 
 /// Sizes of attention: hidden size, query heads, key and value heads, elements per head.

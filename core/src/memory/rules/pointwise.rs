@@ -14,9 +14,11 @@ impl Reader<'_, '_> {
         let weight = parameters * m.weight;
         let groups = self.tape.elements(x).per_token / n.width as f64;
         let grad = self.tape.grad(x) || trained;
-        if let NormKind::Layer { .. } | NormKind::LayerPlain = n.kind {
+        if let NormKind::Layer { .. } | NormKind::LayerPlain | NormKind::LayerPlainFp32 = n.kind {
             // aten's kernel keeps its input and two fp32 statistics; autocast runs it in fp32.
-            let input = if m.autocast { self.cast(x, FP32) } else { x };
+            let entry = self.tape.width(x);
+            let wide = n.kind == NormKind::LayerPlainFp32;
+            let input = if m.autocast || wide { self.cast(x, FP32) } else { x };
             let out = self.tape.tensor(self.tape.elements(x), self.tape.width(input), grad);
             self.tape.step(&[input], out);
             self.tape.keep(input);
@@ -25,7 +27,7 @@ impl Reader<'_, '_> {
             if trained {
                 self.tape.weight_grad(weight);
             }
-            return out;
+            return if wide { self.cast(out, entry) } else { out };
         }
         if m.fused() {
             let out = self.tape.tensor(self.tape.elements(x), m.compute, grad);
@@ -87,7 +89,7 @@ impl Reader<'_, '_> {
         let copy = self.tape.bytes(x.id);
         self.tape.step(&[x.id], id).temporary(copy);
         let origin = match r.kind {
-            RotaryKind::Partial if !self.mode.fused() => Origin::HeadMajor,
+            RotaryKind::Partial | RotaryKind::PartialInterleaved if !self.mode.fused() => Origin::HeadMajor,
             _ => Origin::Other,
         };
         Place { id, cut: x.cut, origin }

@@ -1,11 +1,11 @@
 //! Gemma: norms that multiply by one plus the weight, an embedding scaled by the root of its width,
 //! and from the second generation on four norms a layer and sliding windows.
 
-use super::super::block::{Act, Block, BlockBuilder, BlockKind, INPUT, NormKind, Split, Stream};
+use super::super::block::{Act, Block, BlockBuilder, BlockKind, INPUT, NormKind, Stream};
 use super::super::config::Config;
 use super::super::model::Model;
 use super::llama::{Ffn, QkNorm, Shape, attend, feed_forward, layer};
-use super::{Stack, act, at, final_norm, head, heads, rotary_buffers, sliding_layers};
+use super::{Around, Logits, act, at, heads, rotary_buffers, sliding_layers};
 use crate::error::Result;
 
 fn shape(c: &Config<'_>, hidden: u64, n: u64, kv: u64, ffn: u64, act: Act) -> Result<Shape> {
@@ -14,36 +14,23 @@ fn shape(c: &Config<'_>, hidden: u64, n: u64, kv: u64, ffn: u64, act: Act) -> Re
     Ok(Shape { norm: NormKind::RmsOffset, ffn, ..base })
 }
 
-fn assemble(
+/// Embedding scaled by a buffer, `rotary_sets` sets of rotary frequencies, perhaps capped logits.
+fn around(
     c: &Config<'_>,
     s: Shape,
     vocabulary: u64,
-    rotary_sets: u64,
     tied: bool,
-    softcap: bool,
-    layers: impl FnOnce(&mut Stack),
-) -> Result<Model> {
-    let hidden = s.h.hidden;
-    let vocabulary = c.int_or(&["vocab_size"], vocabulary)?;
-    let mut stack = Stack::new();
-    let mut b = BlockBuilder::new(BlockKind::Embedding, Stream::Main, hidden);
-    let x = b.lookup("embed_tokens", vocabulary, hidden, Split::Vocabulary);
-    b.scale(x);
-    // The scale is a buffer too.
-    b.buffers(rotary_sets * rotary_buffers(s.h.head) + 1);
-    stack.push(b.finish(), 1);
-    layers(&mut stack);
-    stack.push(final_norm(hidden, s.norm), 1);
-    if softcap {
-        let mut b = BlockBuilder::new(BlockKind::Head, Stream::Main, hidden);
-        let logits = b.head(INPUT, vocabulary, false, tied);
-        let logits = b.softcap(logits);
-        b.loss(logits);
-        stack.push(b.finish(), 1);
-    } else {
-        stack.push(head(hidden, vocabulary, false, tied), 1);
-    }
-    Ok(stack.finish(hidden, vocabulary, tied, c.opt(&["max_position_embeddings"])?))
+    rotary_sets: u64,
+    capped: bool,
+) -> Result<Around> {
+    let around = Around::read(c, s.h.hidden, s.norm, vocabulary, true)?;
+    Ok(Around {
+        tied,
+        buffers: rotary_sets * rotary_buffers(s.h.head) + 1,
+        embedding_scaled: true,
+        logits: if capped { Logits::Capped } else { Logits::Plain },
+        ..around
+    })
 }
 
 /// `gemma`: the Llama order.
@@ -52,11 +39,11 @@ pub(super) fn gemma(c: &Config<'_>) -> Result<Model> {
     let s = shape(c, 3072, 16, 16, 24_576, act(c, &["hidden_act"], "gelu_pytorch_tanh")?)?;
     let layers = c.layers(&["num_hidden_layers"], 28)?;
     let tied = c.flag(&["tie_word_embeddings"], true)?;
-    assemble(c, s, 256_000, 1, tied, false, |stack| stack.push(layer(s), layers))
+    Ok(around(c, s, 256_000, tied, 1, false)?.model(|stack| stack.push(layer(s), layers)))
 }
 
 /// Norms before and behind attention and feed-forward.
-fn sandwich(s: Shape) -> Block {
+pub(super) fn sandwich(s: Shape) -> Block {
     let mut b = BlockBuilder::new(BlockKind::Layer, Stream::Main, s.h.hidden);
     let normed = b.norm(INPUT, s.norm);
     let out = attend(&mut b, normed, s);
@@ -87,9 +74,9 @@ pub(super) fn gemma2(c: &Config<'_>) -> Result<Model> {
     let sliding = sliding_layers(c, layers, |i| i.is_multiple_of(2))?;
     let tied = c.flag(&["tie_word_embeddings"], true)?;
     let softcap = capped(c, "final_logit_softcapping", true)?;
-    assemble(c, s, 256_000, 1, tied, softcap, |stack| {
+    Ok(around(c, s, 256_000, tied, 1, softcap)?.model(|stack| {
         stack.alternate(layers, vec![sandwich(s), sandwich(s.windowed(window))], |i| at(&sliding, i));
-    })
+    }))
 }
 
 /// `gemma3_text`: QK-norm, five of six layers sliding with rotary frequencies of their own.
@@ -108,9 +95,9 @@ fn gemma3_decoder(c: &Config<'_>, tied: bool) -> Result<Model> {
     let sliding = sliding_layers(c, layers, |i| !(i + 1).is_multiple_of(pattern))?;
     let kinds = u64::from(sliding.contains(&true)) + u64::from(sliding.contains(&false));
     let softcap = capped(c, "final_logit_softcapping", false)?;
-    assemble(c, s, 262_208, kinds, tied, softcap, |stack| {
+    Ok(around(c, s, 262_208, tied, kinds, softcap)?.model(|stack| {
         stack.alternate(layers, vec![sandwich(s), sandwich(s.windowed(window))], |i| at(&sliding, i));
-    })
+    }))
 }
 
 /// `gemma3`: the language model inside a multimodal config; the vision tower is left out.

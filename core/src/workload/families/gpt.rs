@@ -1,25 +1,15 @@
 //! Decoders in the line of GPT-2: layer norms, biases and a plain feed-forward network.
 
 use super::super::block::{
-    Act, AttentionBias, Block, BlockBuilder, BlockKind, INPUT, NormKind, RotaryKind, Slot, Split, Stream,
+    Act, AttentionBias, BlockBuilder, BlockKind, INPUT, NormKind, RotaryKind, Slot, Split, Stream,
 };
 use super::super::config::Config;
 use super::super::model::Model;
-use super::{Heads, Stack, act, embedding, final_norm, head, head_of, heads, rotary_buffers};
+use super::{Around, Heads, Stack, act, head_of, heads};
 use crate::error::Result;
 
 /// Layer norm with weight and bias.
 pub(super) const LAYER_NORM: NormKind = NormKind::Layer { bias: true };
-
-/// An embedding of tokens and learned positions, added.
-fn positioned(vocabulary: u64, positions: u64, hidden: u64, dropout: bool) -> Block {
-    let mut b = BlockBuilder::new(BlockKind::Embedding, Stream::Main, hidden);
-    let tokens = b.lookup("embed_tokens", vocabulary, hidden, Split::Vocabulary);
-    let places = b.lookup("embed_positions", positions, hidden, Split::Replicated);
-    let x = b.add(tokens, places);
-    b.dropout(x, dropout);
-    b.finish()
-}
 
 /// Heads of equal width that share nothing.
 pub(super) fn plain_heads(
@@ -86,15 +76,15 @@ pub(super) fn gpt2(c: &Config<'_>) -> Result<Model> {
     b.add(x, out);
     let layer = b.finish();
 
-    let vocabulary = c.int_or(&["vocab_size"], 50_257)?;
     let positions = c.int_or(&["n_positions", "max_position_embeddings"], 1024)?;
-    let tied = c.flag(&["tie_word_embeddings"], true)?;
-    let mut stack = Stack::new();
-    stack.push(positioned(vocabulary, positions, hidden, c.drops(&["embd_pdrop"], 0.1)?), 1);
-    stack.push(layer, c.layers(&["n_layer", "num_hidden_layers"], 12)?);
-    stack.push(final_norm(hidden, LAYER_NORM), 1);
-    stack.push(head(hidden, vocabulary, false, tied), 1);
-    Ok(stack.finish(hidden, vocabulary, tied, Some(positions)))
+    let layers = c.layers(&["n_layer", "num_hidden_layers"], 12)?;
+    let around = Around {
+        positions: Some(positions),
+        embedding_dropout: c.drops(&["embd_pdrop"], 0.1)?,
+        max_positions: Some(positions),
+        ..Around::read(c, hidden, LAYER_NORM, 50_257, true)?
+    };
+    Ok(around.model(|stack| stack.push(layer, layers)))
 }
 
 /// `opt`: separate projections, the query scaled; the smallest but one norms behind instead of
@@ -132,13 +122,12 @@ pub(super) fn opt(c: &Config<'_>) -> Result<Model> {
     }
     let layer = b.finish();
 
-    let vocabulary = c.int_or(&["vocab_size"], 50_272)?;
     let positions = c.int_or(&["max_position_embeddings"], 2048)?;
     let narrow = c.width(&["word_embed_proj_dim"], hidden)?;
-    let tied = c.flag(&["tie_word_embeddings"], true)?;
+    let around = Around::read(c, narrow, norm, 50_272, true)?;
     let mut stack = Stack::new();
     let mut b = BlockBuilder::new(BlockKind::Embedding, Stream::Main, hidden);
-    let tokens = b.lookup("embed_tokens", vocabulary, narrow, Split::Vocabulary);
+    let tokens = b.lookup("embed_tokens", around.vocabulary, narrow, Split::Vocabulary);
     // Two positions in front are kept for padding.
     let places = b.lookup("embed_positions", positions + 2, hidden, Split::Replicated);
     let tokens = if narrow == hidden {
@@ -156,8 +145,8 @@ pub(super) fn opt(c: &Config<'_>) -> Result<Model> {
         b.linear(x, "project_out", narrow, false, Split::Replicated);
     }
     stack.push(b.finish(), 1);
-    stack.push(head(narrow, vocabulary, false, tied), 1);
-    Ok(stack.finish(hidden, vocabulary, tied, Some(positions)))
+    stack.push(around.head(), 1);
+    Ok(stack.finish(hidden, around.vocabulary, around.tied, Some(positions)))
 }
 
 /// `bloom`: linear position biases, a norm behind the embedding, an activation of its own.
@@ -186,17 +175,52 @@ pub(super) fn bloom(c: &Config<'_>) -> Result<Model> {
     b.add(residual, out);
     let layer = b.finish();
 
-    let vocabulary = c.int_or(&["vocab_size"], 250_880)?;
-    let tied = c.flag(&["tie_word_embeddings"], true)?;
+    let around = Around::read(c, hidden, LAYER_NORM, 250_880, true)?;
     let mut stack = Stack::new();
     let mut b = BlockBuilder::new(BlockKind::Embedding, Stream::Main, hidden);
-    let x = b.lookup("embed_tokens", vocabulary, hidden, Split::Vocabulary);
+    let x = b.lookup("embed_tokens", around.vocabulary, hidden, Split::Vocabulary);
     b.norm(x, LAYER_NORM);
     stack.push(b.finish(), 1);
     stack.push(layer, c.layers(&["n_layer", "num_hidden_layers"], 2)?);
-    stack.push(final_norm(hidden, LAYER_NORM), 1);
-    stack.push(head(hidden, vocabulary, false, tied), 1);
-    Ok(stack.finish(hidden, vocabulary, tied, None))
+    stack.push(around.final_norm(), 1);
+    stack.push(around.head(), 1);
+    Ok(stack.finish(hidden, around.vocabulary, around.tied, None))
+}
+
+/// `mpt`: linear position biases, no biases at all, all in Python.
+pub(super) fn mpt(c: &Config<'_>) -> Result<Model> {
+    let h = plain_heads(c, ["d_model", "hidden_size"], ["n_heads", "num_attention_heads"], 2048, 16)?;
+    let hidden = h.hidden;
+    let inner = c.object("attn_config")?;
+    let inner = inner.as_ref().map(|(map, path)| Config::new(map, path));
+    let (dropout, clip) = match inner {
+        Some(inner) => (inner.drops(&["attn_pdrop"], 0.0)?, inner.has("clip_qkv")),
+        None => (false, false),
+    };
+    let norm = NormKind::Layer { bias: false };
+    let mut attention = h.attention();
+    (attention.bias, attention.eager_only) = (AttentionBias::Alibi, true);
+    attention.dropout = dropout;
+
+    let mut b = BlockBuilder::new(BlockKind::Layer, Stream::Main, hidden);
+    let normed = b.norm(INPUT, norm);
+    let fused = b.linear(normed, "Wqkv", 3 * hidden, false, Split::Column);
+    let fused = if clip { b.clamp(fused) } else { fused };
+    let [q, k, v] = [(); 3].map(|()| b.view(fused, hidden));
+    let attended = b.attention(q, k, v, attention);
+    let out = b.linear(attended, "out_proj", hidden, false, Split::Row);
+    let out = b.dropout(out, dropout);
+    let x = b.add(out, INPUT);
+    let normed = b.norm(x, norm);
+    let out = plain_mlp(&mut b, normed, ["up_proj", "down_proj"], 4 * hidden, hidden, Act::Gelu, false);
+    let out = b.dropout(out, dropout);
+    b.add(out, x);
+    let layer = b.finish();
+
+    let layers = c.layers(&["n_layers", "num_hidden_layers"], 24)?;
+    let around = Around::read(c, hidden, norm, 50_368, true)?;
+    let max_positions = Some(c.int_or(&["max_seq_len"], 2048)?);
+    Ok(Around { max_positions, ..around }.model(|stack| stack.push(layer, layers)))
 }
 
 /// `starcoder2`: grouped queries and rotary positions, else as GPT-2.
@@ -228,13 +252,10 @@ pub(super) fn starcoder2(c: &Config<'_>) -> Result<Model> {
     b.add(x, out);
     let layer = b.finish();
 
-    let vocabulary = c.int_or(&["vocab_size"], 49_152)?;
-    let tied = c.flag(&["tie_word_embeddings"], true)?;
-    let mut stack = Stack::new();
-    let dropped = c.drops(&["embedding_dropout"], 0.0)?;
-    stack.push(embedding(vocabulary, hidden, rotary_buffers(h.head), dropped), 1);
-    stack.push(layer, c.layers(&["num_hidden_layers"], 30)?);
-    stack.push(final_norm(hidden, LAYER_NORM), 1);
-    stack.push(head(hidden, vocabulary, false, tied), 1);
-    Ok(stack.finish(hidden, vocabulary, tied, c.opt(&["max_position_embeddings"])?))
+    let layers = c.layers(&["num_hidden_layers"], 30)?;
+    let around = Around {
+        embedding_dropout: c.drops(&["embedding_dropout"], 0.0)?,
+        ..Around::read(c, hidden, LAYER_NORM, 49_152, true)?.rotary(h.head)
+    };
+    Ok(around.model(|stack| stack.push(layer, layers)))
 }

@@ -7,10 +7,7 @@ use super::super::block::{
 };
 use super::super::config::Config;
 use super::super::model::Model;
-use super::{
-    Heads, Stack, act, at, embedding, final_norm, gated_mlp, head, head_of, heads, rotary_buffers,
-    sliding_layers,
-};
+use super::{Around, Heads, act, at, fused_gated_mlp, gated_mlp, head_of, heads, sliding_layers};
 use crate::error::Result;
 
 /// What a mixture of experts adds for every token.
@@ -30,6 +27,11 @@ pub(super) enum Ffn {
         width: u64,
         act: Act,
         bias: bool,
+    },
+    /// Gate and up in one projection.
+    Fused {
+        width: u64,
+        act: Act,
     },
     Plain {
         width: u64,
@@ -67,6 +69,8 @@ pub(super) struct Shape {
     pub(super) qk_norm: QkNorm,
     pub(super) clip: bool,
     pub(super) rotary: Option<RotaryKind>,
+    /// Elements of a head that are rotated.
+    pub(super) rotated: u64,
     pub(super) norm: NormKind,
     pub(super) attention: Attention,
     pub(super) ffn: Ffn,
@@ -85,6 +89,7 @@ impl Shape {
             qk_norm: QkNorm::None,
             clip: false,
             rotary: Some(RotaryKind::Half),
+            rotated: h.head,
             norm: NormKind::Rms,
             attention,
             ffn: Ffn::Gated {
@@ -98,6 +103,11 @@ impl Shape {
     /// The same with no biases at all.
     pub(super) fn without_biases(mut self) -> Self {
         (self.qkv_bias, self.out_bias) = (false, false);
+        self.without_mlp_bias()
+    }
+
+    /// The same with no biases in the feed-forward network.
+    pub(super) fn without_mlp_bias(mut self) -> Self {
         if let Ffn::Gated { bias, .. } = &mut self.ffn {
             *bias = false;
         }
@@ -126,8 +136,8 @@ pub(super) fn attend(b: &mut BlockBuilder, x: Slot, s: Shape) -> Slot {
         (q, k, v) = (b.clamp(q), b.clamp(k), b.clamp(v));
     }
     if let Some(kind) = s.rotary {
-        q = b.rotary(q, kind, s.h.head, s.h.head);
-        k = b.rotary(k, kind, s.h.head, s.h.head);
+        q = b.rotary(q, kind, s.h.head, s.rotated);
+        k = b.rotary(k, kind, s.h.head, s.rotated);
     }
     if s.attention.sinks {
         b.parameter("sinks", 1, s.h.heads, Split::Column);
@@ -151,6 +161,7 @@ pub(super) fn layer(s: Shape) -> Block {
 pub(super) fn feed_forward(b: &mut BlockBuilder, x: Slot, hidden: u64, ffn: Ffn) -> Slot {
     match ffn {
         Ffn::Gated { width, act, bias } => gated_mlp(b, x, width, hidden, act, bias),
+        Ffn::Fused { width, act } => fused_gated_mlp(b, x, width, hidden, act),
         Ffn::Plain { width, act, bias } => {
             let up = b.linear(x, "up_proj", width, bias, Split::Column);
             let up = b.act(up, act);
@@ -207,16 +218,11 @@ pub(super) fn decoder(
     blocks: Vec<Block>,
     pick: impl Fn(u64) -> usize,
 ) -> Result<Model> {
-    let hidden = s.h.hidden;
-    let vocabulary = c.int_or(&["vocab_size", "vocab"], vocabulary)?;
-    let tied = c.flag(&["tie_word_embeddings", "tied_embeddings"], false)?;
-    let buffers = if s.rotary.is_some() { rotary_buffers(s.h.head) } else { 0 };
-    let mut stack = Stack::new();
-    stack.push(embedding(vocabulary, hidden, buffers, false), 1);
-    stack.alternate(layers, blocks, pick);
-    stack.push(final_norm(hidden, s.norm), 1);
-    stack.push(head(hidden, vocabulary, false, tied), 1);
-    Ok(stack.finish(hidden, vocabulary, tied, c.opt(&["max_position_embeddings"])?))
+    let mut around = Around::read(c, s.h.hidden, s.norm, vocabulary, false)?;
+    if s.rotary.is_some() {
+        around = around.rotary(s.rotated);
+    }
+    Ok(around.model(|stack| stack.alternate(layers, blocks, pick)))
 }
 
 /// `llama`.
@@ -241,9 +247,8 @@ pub(super) fn qwen2(c: &Config<'_>) -> Result<Model> {
 
 /// `qwen3`: QK-norm per head.
 pub(super) fn qwen3(c: &Config<'_>) -> Result<Model> {
-    let s = Shape::llama(c, heads(c, 4096, 32, Some(32), Some(128))?, 22_016)?;
-    let Ffn::Gated { width, act, .. } = s.ffn else { return qwen(c, s) };
-    qwen(c, Shape { qk_norm: QkNorm::Head, ffn: Ffn::Gated { width, act, bias: false }, ..s })
+    let s = Shape::llama(c, heads(c, 4096, 32, Some(32), Some(128))?, 22_016)?.without_mlp_bias();
+    qwen(c, Shape { qk_norm: QkNorm::Head, ..s })
 }
 
 /// The upper layers may slide.
@@ -264,7 +269,7 @@ pub(super) fn olmo2(c: &Config<'_>) -> Result<Model> {
     let s = Shape {
         qk_norm: QkNorm::Whole,
         norm: NormKind::RmsUpcast,
-        ..Shape::llama(c, heads(c, 4096, 32, None, None)?, 11_008)?
+        ..Shape::llama(c, heads(c, 4096, 32, None, None)?, 11_008)?.without_mlp_bias()
     };
     let mut b = BlockBuilder::new(BlockKind::Layer, Stream::Main, s.h.hidden);
     let out = attend(&mut b, INPUT, s);
@@ -305,6 +310,7 @@ pub(super) fn dimensions(c: &Config<'_>) -> Result<Model> {
         qk_norm,
         clip: false,
         rotary: c.flag(&["rotary"], gated)?.then_some(RotaryKind::Half),
+        rotated: head,
         norm: if gated { NormKind::Rms } else { NormKind::Layer { bias: true } },
         attention,
         ffn: if gated {

@@ -3,7 +3,7 @@
 use super::super::block::{BlockBuilder, BlockKind, INPUT, NormKind, Scan, Split, Stream};
 use super::super::config::Config;
 use super::super::model::Model;
-use super::{Stack, embedding, final_norm, head};
+use super::Around;
 use crate::error::Result;
 
 /// `mamba`.
@@ -33,12 +33,7 @@ pub(super) fn mamba(c: &Config<'_>) -> Result<Model> {
     b.add(residual, out);
     let layer = b.finish();
 
-    let vocabulary = c.int_or(&["vocab_size"], 50_280)?;
-    let tied = c.flag(&["tie_word_embeddings"], true)?;
-    let mut stack = Stack::new();
-    stack.push(embedding(vocabulary, hidden, 0, false), 1);
-    stack.push(layer, c.layers(&["num_hidden_layers"], 32)?);
-    stack.push(final_norm(hidden, NormKind::Rms), 1);
-    stack.push(head(hidden, vocabulary, false, tied), 1);
-    Ok(stack.finish(hidden, vocabulary, tied, None))
+    let layers = c.layers(&["num_hidden_layers"], 32)?;
+    let around = Around::read(c, hidden, NormKind::Rms, 50_280, true)?;
+    Ok(Around { max_positions: None, ..around }.model(|stack| stack.push(layer, layers)))
 }

@@ -6,16 +6,16 @@ use super::super::block::{
 use super::super::config::Config;
 use super::super::model::Model;
 use super::llama::{Ffn, QkNorm, Shape, Shared, decoder, feed_forward, layer, mixed, uniform};
-use super::{Heads, Stack, act, at, embedding, final_norm, head, heads, rotary_buffers, sliding_layers};
+use super::{Around, Heads, act, at, heads, sliding_layers};
 use crate::error::Result;
 
 /// Experts and how many of them a token is given to.
-struct Routing {
-    experts: u64,
-    top_k: u64,
+pub(super) struct Routing {
+    pub(super) experts: u64,
+    pub(super) top_k: u64,
 }
 
-fn routing(c: &Config<'_>, keys: &[&str], experts: u64, top_k: u64) -> Result<Routing> {
+pub(super) fn routing(c: &Config<'_>, keys: &[&str], experts: u64, top_k: u64) -> Result<Routing> {
     let experts = c.count(keys, experts)?;
     let top_k = c.count(&["num_experts_per_tok"], top_k)?;
     c.at_most("num_experts_per_tok", top_k, experts, keys.first().copied().unwrap_or_default())?;
@@ -23,7 +23,7 @@ fn routing(c: &Config<'_>, keys: &[&str], experts: u64, top_k: u64) -> Result<Ro
 }
 
 impl Routing {
-    const fn gated(&self, width: u64, router: RouterKind, shared: Shared) -> Ffn {
+    pub(super) const fn gated(&self, width: u64, router: RouterKind, shared: Shared) -> Ffn {
         Ffn::Experts {
             kind: ExpertsKind::Gated,
             width,
@@ -87,7 +87,7 @@ pub(super) fn qwen2_moe(c: &Config<'_>) -> Result<Model> {
 
 /// `qwen3_moe`: QK-norm per head, no shared expert.
 pub(super) fn qwen3_moe(c: &Config<'_>) -> Result<Model> {
-    let base = Shape::llama(c, heads(c, 2048, 32, Some(4), None)?, 6144)?;
+    let base = Shape::llama(c, heads(c, 2048, 32, Some(4), None)?, 6144)?.without_mlp_bias();
     let window = if c.flag(&["use_sliding_window"], false)? {
         c.opt(&["sliding_window"])?.or(Some(4096))
     } else {
@@ -223,14 +223,8 @@ fn deepseek(
     blocks: Vec<Block>,
     vocabulary: u64,
 ) -> Result<Model> {
-    let vocabulary = c.int_or(&["vocab_size"], vocabulary)?;
-    let tied = c.flag(&["tie_word_embeddings"], false)?;
-    let mut stack = Stack::new();
-    stack.push(embedding(vocabulary, l.hidden, rotary_buffers(l.rope), false), 1);
-    stack.alternate(layers, blocks, |i| usize::from(i >= dense));
-    stack.push(final_norm(l.hidden, NormKind::Rms), 1);
-    stack.push(head(l.hidden, vocabulary, false, tied), 1);
-    Ok(stack.finish(l.hidden, vocabulary, tied, c.opt(&["max_position_embeddings"])?))
+    let around = Around::read(c, l.hidden, NormKind::Rms, vocabulary, false)?.rotary(l.rope);
+    Ok(around.model(|stack| stack.alternate(layers, blocks, |i| usize::from(i >= dense))))
 }
 
 /// The experts every token passes through, as one network.

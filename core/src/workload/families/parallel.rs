@@ -7,7 +7,7 @@ use super::super::block::{
 use super::super::config::Config;
 use super::super::model::Model;
 use super::gpt::{LAYER_NORM, fused_qkv, plain_heads, plain_mlp};
-use super::{Heads, Stack, act, embedding, final_norm, head, rotary_buffers, rotated};
+use super::{Around, Heads, act, rotated};
 use crate::error::Result;
 
 /// `gpt_neox`: rotary embedding of part of each head, two norms.
@@ -44,14 +44,9 @@ pub(super) fn gpt_neox(c: &Config<'_>) -> Result<Model> {
     }
     let layer = b.finish();
 
-    let vocabulary = c.int_or(&["vocab_size"], 50_432)?;
-    let tied = c.flag(&["tie_word_embeddings"], false)?;
-    let mut stack = Stack::new();
-    stack.push(embedding(vocabulary, hidden, rotary_buffers(rotated), dropout), 1);
-    stack.push(layer, c.layers(&["num_hidden_layers"], 44)?);
-    stack.push(final_norm(hidden, LAYER_NORM), 1);
-    stack.push(head(hidden, vocabulary, false, tied), 1);
-    Ok(stack.finish(hidden, vocabulary, tied, c.opt(&["max_position_embeddings"])?))
+    let layers = c.layers(&["num_hidden_layers"], 44)?;
+    let around = Around::read(c, hidden, LAYER_NORM, 50_432, false)?.rotary(rotated);
+    Ok(Around { embedding_dropout: dropout, ..around }.model(|stack| stack.push(layer, layers)))
 }
 
 /// `gptj`: interleaved rotary embedding from a table of positions, one norm.
@@ -83,16 +78,17 @@ pub(super) fn gptj(c: &Config<'_>) -> Result<Model> {
     b.add(sum, INPUT);
     let layer = b.finish();
 
-    let vocabulary = c.int_or(&["vocab_size"], 50_400)?;
     let positions = c.int_or(&["n_positions", "max_position_embeddings"], 2048)?;
-    let tied = c.flag(&["tie_word_embeddings"], false)?;
-    let sines = positions * if whole { hidden } else { rotated };
-    let mut stack = Stack::new();
-    stack.push(embedding(vocabulary, hidden, sines, c.drops(&["embd_pdrop"], 0.0)?), 1);
-    stack.push(layer, c.layers(&["n_layer", "num_hidden_layers"], 28)?);
-    stack.push(final_norm(hidden, LAYER_NORM), 1);
-    stack.push(head(hidden, vocabulary, true, tied), 1);
-    Ok(stack.finish(hidden, vocabulary, tied, Some(positions)))
+    let layers = c.layers(&["n_layer", "num_hidden_layers"], 28)?;
+    let around = Around {
+        // Sines and cosines of every position.
+        buffers: positions * if whole { hidden } else { rotated },
+        embedding_dropout: c.drops(&["embd_pdrop"], 0.0)?,
+        head_bias: true,
+        max_positions: Some(positions),
+        ..Around::read(c, hidden, LAYER_NORM, 50_400, false)?
+    };
+    Ok(around.model(|stack| stack.push(layer, layers)))
 }
 
 /// The three generations of Falcon's attention.
@@ -199,13 +195,11 @@ pub(super) fn falcon(c: &Config<'_>) -> Result<Model> {
         dropout: c.drops(&["hidden_dropout"], 0.0)?,
         attention_dropout: c.drops(&["attention_dropout"], 0.0)?,
     };
-    let vocabulary = c.int_or(&["vocab_size"], 65_024)?;
-    let tied = c.flag(&["tie_word_embeddings"], true)?;
-    let mut stack = Stack::new();
-    stack.push(embedding(vocabulary, hidden, rotary_buffers(h.head), false), 1);
-    stack.push(falcon_layer(c, f)?, c.layers(&["num_hidden_layers"], 32)?);
-    stack.push(final_norm(hidden, LAYER_NORM), 1);
-    stack.push(head(hidden, vocabulary, false, tied), 1);
-    let positions = c.opt(&["max_position_embeddings"])?;
-    Ok(stack.finish(hidden, vocabulary, tied, positions.filter(|_| !f.alibi)))
+    let layer = falcon_layer(c, f)?;
+    let layers = c.layers(&["num_hidden_layers"], 32)?;
+    let mut around = Around::read(c, hidden, LAYER_NORM, 65_024, true)?.rotary(h.head);
+    if f.alibi {
+        around.max_positions = None;
+    }
+    Ok(around.model(|stack| stack.push(layer, layers)))
 }

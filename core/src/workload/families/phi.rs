@@ -1,10 +1,12 @@
 //! Microsoft's Phi: the parallel layer of Phi-1 and Phi-2, the fused Llama layer of Phi-3 and Phi-4.
 
-use super::super::block::{BlockBuilder, BlockKind, INPUT, NormKind, RotaryKind, Split, Stream};
+use super::super::block::{BlockBuilder, BlockKind, INPUT, NormKind, RotaryKind, RouterKind, Split, Stream};
 use super::super::config::Config;
 use super::super::model::Model;
 use super::gpt::{LAYER_NORM, fused_qkv, plain_mlp};
-use super::{Stack, act, embedding, final_norm, head, heads, rotary_buffers, rotated};
+use super::llama::{Shape, Shared, layer};
+use super::moe::routing;
+use super::{Around, act, fused_gated_mlp, heads, rotated};
 use crate::error::Result;
 
 /// `phi`: attention and feed-forward side by side, biases everywhere.
@@ -38,15 +40,13 @@ pub(super) fn phi(c: &Config<'_>) -> Result<Model> {
     b.add(sum, INPUT);
     let layer = b.finish();
 
-    let vocabulary = c.int_or(&["vocab_size"], 51_200)?;
-    let tied = c.flag(&["tie_word_embeddings"], false)?;
-    let mut stack = Stack::new();
-    let dropped = c.drops(&["embd_pdrop"], 0.0)?;
-    stack.push(embedding(vocabulary, hidden, rotary_buffers(rotated), dropped), 1);
-    stack.push(layer, c.layers(&["num_hidden_layers"], 24)?);
-    stack.push(final_norm(hidden, LAYER_NORM), 1);
-    stack.push(head(hidden, vocabulary, true, tied), 1);
-    Ok(stack.finish(hidden, vocabulary, tied, c.opt(&["max_position_embeddings"])?))
+    let layers = c.layers(&["num_hidden_layers"], 24)?;
+    let around = Around {
+        embedding_dropout: c.drops(&["embd_pdrop"], 0.0)?,
+        head_bias: true,
+        ..Around::read(c, hidden, LAYER_NORM, 51_200, false)?.rotary(rotated)
+    };
+    Ok(around.model(|stack| stack.push(layer, layers)))
 }
 
 /// `phi3`: q, k, v and gate, up as views of fused projections.
@@ -71,22 +71,27 @@ pub(super) fn phi3(c: &Config<'_>) -> Result<Model> {
     let out = b.dropout(out, dropout);
     let x = b.add(INPUT, out);
     let normed = b.norm(x, NormKind::Rms);
-    let fused = b.linear(normed, "gate_up_proj", 2 * ffn, false, Split::Column);
-    let gate = b.view(fused, ffn);
-    let up = b.view(fused, ffn);
-    let gate = b.act(gate, act);
-    let product = b.product(up, gate);
-    let out = b.linear(product, "down_proj", hidden, false, Split::Row);
+    let out = fused_gated_mlp(&mut b, normed, ffn, hidden, act);
     let out = b.dropout(out, dropout);
     b.add(x, out);
     let layer = b.finish();
 
-    let vocabulary = c.int_or(&["vocab_size"], 32_064)?;
-    let tied = c.flag(&["tie_word_embeddings"], false)?;
-    let mut stack = Stack::new();
-    stack.push(embedding(vocabulary, hidden, rotary_buffers(rotated), false), 1);
-    stack.push(layer, c.layers(&["num_hidden_layers"], 32)?);
-    stack.push(final_norm(hidden, NormKind::Rms), 1);
-    stack.push(head(hidden, vocabulary, false, tied), 1);
-    Ok(stack.finish(hidden, vocabulary, tied, c.opt(&["max_position_embeddings"])?))
+    let layers = c.layers(&["num_hidden_layers"], 32)?;
+    let around = Around::read(c, hidden, NormKind::Rms, 32_064, false)?.rotary(rotated);
+    Ok(around.model(|stack| stack.push(layer, layers)))
+}
+
+/// `phimoe`: the Llama order with layer norms and two experts drawn one after the other.
+pub(super) fn phimoe(c: &Config<'_>) -> Result<Model> {
+    let base = Shape::llama(c, heads(c, 4096, 32, Some(8), None)?, 6400)?;
+    let routing = routing(c, &["num_local_experts"], 16, 2)?;
+    let width = c.int_or(&["intermediate_size"], 6400)?;
+    let ffn = routing.gated(width, RouterKind::SparseMixer, Shared::None);
+    let s = Shape { norm: LAYER_NORM, ffn, ..base.windowed(c.opt(&["sliding_window"])?) };
+    let layers = c.layers(&["num_hidden_layers"], 32)?;
+    let around = Around {
+        head_bias: c.flag(&["lm_head_bias"], false)?,
+        ..Around::read(c, s.h.hidden, s.norm, 32_064, false)?.rotary(s.h.head)
+    };
+    Ok(around.model(|stack| stack.push(layer(s), layers)))
 }
