@@ -152,6 +152,13 @@ impl<'a> Config<'a> {
             .ok_or_else(|| Error::new(field, ErrorCode::WrongType, value, "a list"))
     }
 
+    /// A list of whole numbers, when given.
+    pub(super) fn numbers(&self, key: &str) -> Result<Option<Vec<u64>>> {
+        let Some(list) = self.list(key)? else { return Ok(None) };
+        let wrong = |v| Error::new(self.field(key), ErrorCode::WrongType, v, "a list of whole numbers");
+        list.iter().map(|v| v.as_u64().ok_or_else(|| wrong(v))).collect::<Result<_>>().map(Some)
+    }
+
     /// A config inside this one.
     pub(super) fn object(&self, key: &str) -> Result<Option<(&'a Map<String, Value>, String)>> {
         let Some((value, field)) = self.get(&[key]) else { return Ok(None) };

@@ -170,12 +170,26 @@ fn from_config(name: &str, map: &Map<String, Value>, field: &str) -> Result<Mode
         ));
     };
     let mut model = (family.build)(&config)?;
+    model.check(field)?;
     name.clone_into(&mut model.name);
     model.family = family.name;
     Ok(model)
 }
 
+/// Larger models are taken for mistakes, and counts stay far inside a `u64`.
+const MOST_PARAMETERS: u64 = 1_000_000_000_000_000;
+
 impl Model {
+    fn check(&self, field: &str) -> Result<()> {
+        // One block fits a u64 by the bounds of the fields; all of them together may not.
+        let total: u128 = self.runs().map(|(b, n)| u128::from(b.parameters()) * u128::from(n)).sum();
+        if total <= u128::from(MOST_PARAMETERS) {
+            return Ok(());
+        }
+        let allowed = format!("a model of at most {MOST_PARAMETERS} parameters");
+        Err(Error::new(field, ErrorCode::OutOfRange, format!("{total} parameters"), allowed))
+    }
+
     /// The blocks in forward order, each with its number of copies.
     pub fn runs(&self) -> impl DoubleEndedIterator<Item = (&Block, u64)> {
         self.order.iter().filter_map(|run| self.blocks.get(run.block).map(|b| (b, run.count)))

@@ -80,6 +80,10 @@ fn masked_language_model(
     stack.push(b.finish(), 1);
     let mut b = BlockBuilder::new(BlockKind::Head, Stream::Main, hidden);
     let logits = b.head(INPUT, vocabulary, true, tied);
+    if !tied {
+        // A second bias, which only tying makes one with the head's.
+        b.parameter("bias", 1, vocabulary, Split::Vocabulary);
+    }
     b.plain_loss(logits);
     stack.push(b.finish(), 1);
     Ok(stack.finish(hidden, vocabulary, tied, Some(positions)))

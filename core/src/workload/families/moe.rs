@@ -59,8 +59,7 @@ pub(super) fn mixtral(c: &Config<'_>) -> Result<Model> {
 /// 1 for layers that are routed, else 0: every `decoder_sparse_step`-th unless listed as dense.
 fn qwen_routed(c: &Config<'_>) -> Result<impl Fn(u64) -> usize + use<>> {
     let step = c.count(&["decoder_sparse_step"], 1)?;
-    let listed = c.list("mlp_only_layers")?.unwrap_or_default();
-    let dense: Vec<u64> = listed.iter().filter_map(serde_json::Value::as_u64).collect();
+    let dense = c.numbers("mlp_only_layers")?.unwrap_or_default();
     Ok(move |i: u64| usize::from((i + 1).is_multiple_of(step) && !dense.contains(&i)))
 }
 

@@ -56,8 +56,7 @@ pub(super) fn gptj(c: &Config<'_>) -> Result<Model> {
     let ffn = c.opt(&["n_inner"])?.unwrap_or(4 * hidden);
     let act = act(c, &["activation_function"], "gelu_new")?;
     let dropout = c.drops(&["resid_pdrop"], 0.0)?;
-    let whole = c.is_null("rotary_dim");
-    let rotated = if whole { h.head } else { c.count(&["rotary_dim"], 64)? };
+    let rotated = c.count(&["rotary_dim"], 64)?;
     c.at_most("rotary_dim", rotated, h.head, "the elements of a head")?;
     let mut attention = h.attention();
     attention.dropout = c.drops(&["attn_pdrop"], 0.0)?;
@@ -82,7 +81,7 @@ pub(super) fn gptj(c: &Config<'_>) -> Result<Model> {
     let layers = c.layers(&["n_layer", "num_hidden_layers"], 28)?;
     let around = Around {
         // Sines and cosines of every position.
-        buffers: positions * if whole { hidden } else { rotated },
+        buffers: positions * rotated,
         embedding_dropout: c.drops(&["embd_pdrop"], 0.0)?,
         head_bias: true,
         max_positions: Some(positions),

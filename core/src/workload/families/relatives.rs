@@ -11,7 +11,7 @@ use super::gpt::LAYER_NORM;
 use super::llama::{Ffn, Shape, Shared, attend, decoder, feed_forward, uniform};
 use super::moe::routing;
 use super::{Around, Logits, act, heads, rotated};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::Result;
 
 /// `olmo`: norms without weights.
 pub(super) fn olmo(c: &Config<'_>) -> Result<Model> {
@@ -162,13 +162,6 @@ fn llama4_layer(s: Shape, rotated: bool, normed_heads: bool, tuned: bool) -> Blo
     b.finish()
 }
 
-/// Whole numbers of a list, as far as they are.
-fn numbers(c: &Config<'_>, key: &str) -> Result<Option<Vec<u64>>> {
-    let Some(list) = c.list(key)? else { return Ok(None) };
-    let wrong = |v| Error::new(c.field(key), ErrorCode::WrongType, v, "whole numbers");
-    list.iter().map(|v| v.as_u64().ok_or_else(|| wrong(v))).collect::<Result<_>>().map(Some)
-}
-
 /// `llama4_text`. The library's own code sends every token through every expert; counted here is
 /// what training code does, the chosen experts.
 pub(super) fn llama4_text(c: &Config<'_>) -> Result<Model> {
@@ -185,14 +178,14 @@ pub(super) fn llama4_text(c: &Config<'_>) -> Result<Model> {
     let layers = c.layers(&["num_hidden_layers"], 48)?;
 
     let every = c.count(&["interleave_moe_layer_step"], 1)?;
-    let listed = numbers(c, "moe_layers")?;
+    let listed = c.numbers("moe_layers")?;
     let routed = |i: u64| match &listed {
         Some(list) => list.contains(&i),
         None => (i + 1).is_multiple_of(every),
     };
     let interval = c.count(&["no_rope_layer_interval"], 4)?;
     // Ones are layers that do rotate.
-    let flags = numbers(c, "no_rope_layers")?.filter(|list| !list.is_empty());
+    let flags = c.numbers("no_rope_layers")?.filter(|list| !list.is_empty());
     let turned = |i: u64| match &flags {
         Some(list) => usize::try_from(i).ok().and_then(|i| list.get(i)) != Some(&0),
         None => !(i + 1).is_multiple_of(interval),
