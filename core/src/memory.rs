@@ -4,6 +4,7 @@ mod line;
 mod loss;
 mod report;
 mod rules;
+mod runtime;
 mod states;
 mod tape;
 mod timeline;
@@ -15,7 +16,26 @@ use crate::layout::{Layout, Recompute, Schedule};
 use crate::quantity::Bytes;
 use crate::term::{Interval80, Term, Terms};
 use crate::workload::{Batch, Block, Model, Recipe};
+use runtime::Outside;
 use timeline::{Instant, Parts, Share, Stage};
+
+/// How far readings of similar runs lie from the estimate.
+mod interval {
+    use crate::quantity::Bytes;
+    use crate::term::Interval80;
+
+    /// 80 % of published device readings over the estimate.
+    pub(super) const DEVICE: (f64, f64) = (0.87, 1.20);
+    /// The same of allocator readings, and of peaks of tensors.
+    pub(super) const RESERVED: (f64, f64) = (0.85, 1.20);
+    pub(super) const ALLOCATED: (f64, f64) = (0.90, 1.12);
+
+    pub(super) fn around(x: Bytes, (low, high): (f64, f64)) -> Interval80<Bytes> {
+        Interval80 { low: x * low, high: x * high }
+    }
+    /// Tensors need this much of themselves in whole blocks at least.
+    pub(super) const NEEDED: f64 = 1.015;
+}
 
 /// Bytes one layer keeps from forward to backward for `tokens` tokens, as real PyTorch counts them
 /// (`tests/data/corpus/layer_activations.csv`).
@@ -41,7 +61,7 @@ pub fn layer_saved_bytes(
 #[must_use]
 pub fn estimate(model: &Model, recipe: &Recipe, layout: &Layout, batch: &Batch) -> MemoryReport {
     let accumulation = batch.accumulation(layout.data_parallel(), layout.micro_batch);
-    let mut fullest: Option<(u64, [(Instant, Parts); 8], Stage<'_>)> = None;
+    let mut fullest: Option<(u64, [(Instant, Parts); 9], Stage<'_>)> = None;
     for (index, share) in shares(model, layout, accumulation) {
         let stage = Stage::new(model, recipe, layout, batch.seq_len, accumulation > 1, share);
         let instants = stage.instants(layout.micro_batch as f64);
@@ -56,7 +76,7 @@ pub fn estimate(model: &Model, recipe: &Recipe, layout: &Layout, batch: &Batch) 
     }
 }
 
-fn peak_of(instants: &[(Instant, Parts); 8]) -> (usize, f64) {
+fn peak_of(instants: &[(Instant, Parts); 9]) -> (usize, f64) {
     let mut best = (0, 0.0);
     for (i, (_, parts)) in instants.iter().enumerate() {
         let total = parts.total();
@@ -157,7 +177,7 @@ const PARTS: &[Part] = &[
     ),
 ];
 
-fn report(stage_index: u64, instants: &[(Instant, Parts); 8], stage: &Stage<'_>) -> MemoryReport {
+fn report(stage_index: u64, instants: &[(Instant, Parts); 9], stage: &Stage<'_>) -> MemoryReport {
     let phases: Vec<Phase> = instants
         .iter()
         .map(|(instant, parts)| Phase {
@@ -175,15 +195,45 @@ fn report(stage_index: u64, instants: &[(Instant, Parts); 8], stage: &Stage<'_>)
         .collect();
     let (peak, total) = peak_of(instants);
     let allocated = Bytes::of(total);
+    let outside = instants
+        .get(peak)
+        .map_or_else(Outside::default, |(_, p)| Outside::of(p, stage.recipe(), stage.layout()));
+    let reserved = vec![
+        Term::new("allocated", allocated, "peak of the phases", "timeline"),
+        Term::new(
+            "cached by the allocator",
+            Bytes::of(outside.cached),
+            "0.12 of what comes and goes + 0.01 of what rests; 0.10 more with parameters gathered on their own streams",
+            "published readings that give both figures",
+        ),
+    ];
+    let mut device = reserved.clone();
+    device.push(Term::new(
+        "context and libraries",
+        Bytes::of(outside.context),
+        "CUDA context, cuBLAS workspaces",
+        "measured",
+    ));
+    if outside.communicators > 0.0 {
+        device.push(Term::new(
+            "communicators",
+            Bytes::of(outside.communicators),
+            "0.55 GiB per process group",
+            "NCCL",
+        ));
+    }
+    let (reserved, device) = (Terms(reserved), Terms(device));
     MemoryReport {
         phases,
         peak,
         stage: stage_index,
         allocated,
-        reserved: Terms(vec![Term::new("allocated", allocated, "peak of the phases", "timeline")]),
-        device: Terms(vec![Term::new("allocated", allocated, "peak of the phases", "timeline")]),
-        device_interval80: Interval80 { low: allocated, high: allocated },
-        needed: allocated,
+        allocated_interval80: interval::around(allocated, interval::ALLOCATED),
+        reserved_interval80: interval::around(reserved.total(), interval::RESERVED),
+        device_interval80: interval::around(device.total(), interval::DEVICE),
+        reserved,
+        device,
+        needed: Bytes::of(total * interval::NEEDED + outside.context + outside.communicators),
         host: Terms(vec![Term::new(
             "offloaded states",
             Bytes::of(stage.states().host),
@@ -201,7 +251,9 @@ fn empty() -> MemoryReport {
         allocated: Bytes::ZERO,
         reserved: Terms::default(),
         device: Terms::default(),
-        device_interval80: Interval80 { low: Bytes::ZERO, high: Bytes::ZERO },
+        allocated_interval80: interval::around(Bytes::ZERO, interval::ALLOCATED),
+        reserved_interval80: interval::around(Bytes::ZERO, interval::RESERVED),
+        device_interval80: interval::around(Bytes::ZERO, interval::DEVICE),
         needed: Bytes::ZERO,
         host: Terms::default(),
     }

@@ -18,6 +18,6 @@ pub use model::{Model, ModelSpec, ModelSummary, ParameterCounts};
 pub use presets::{preset_config, preset_names};
 pub use recipe::{
     AdapterKind, AttentionKernel, BaseQuantization, Batch, Compute, Dtype, Framework, Kernels, Lora,
-    LossKernel, Method, Optimizer, Qat, QatScheme, Recipe,
+    LossKernel, Method, Optimizer, Qat, QatScheme, Recipe, Versions,
 };
 pub use runtime::{Backend, Compression, Dispatch, Runtime};

@@ -38,6 +38,10 @@ pub struct Score {
     pub scored: Vec<Scored>,
     /// Rows that were not, by reason.
     pub skipped: BTreeMap<String, usize>,
+    /// Rows judged by a verdict alone, without a figure to compare.
+    pub judged: usize,
+    /// Remarks on single rows.
+    pub notes: Vec<String>,
     /// Figures that only this kind of corpus has.
     pub extra: Map<String, Value>,
 }
@@ -64,7 +68,7 @@ impl Score {
         let mut out = json!({
             "rows": self.rows,
             "complete": self.complete,
-            "scored": self.scored.len(),
+            "scored": self.scored.len() + self.judged,
             "skipped": self.skipped,
             "median_abs_pct": round(quantile(&abs, 0.5)),
             "p90_abs_pct": round(quantile(&abs, 0.9)),

@@ -40,16 +40,20 @@ pub(super) fn loss_bytes(
         LossKernel::Eager if wide => {
             LossBytes { kept: u + held, forward: 2.0 * u, backward: 3.0 * u + held, held, gradient: u }
         }
+        // Before Transformers 4.46 the fp32 logits replace the 16-bit ones, and the shift copies them.
+        LossKernel::Eager if recipe.transformers_before(4, 46) => {
+            LossBytes { kept: 4.0 * u, forward: 6.0 * u, backward: 6.0 * u, held: 0.0, gradient: u }
+        }
         LossKernel::Eager => {
             LossBytes { kept: 2.0 * u + held, forward: 5.0 * u, backward: 6.0 * u + held, held, gradient: u }
         }
-        LossKernel::Fused => LossBytes {
-            kept: 2.0 * u + held,
-            forward: 4.0 * u + held,
-            backward: 4.0 * u + held,
-            held,
-            gradient: u,
-        },
+        LossKernel::Fused if recipe.transformers_before(4, 46) => {
+            LossBytes { kept: 2.0 * u, forward: 4.0 * u, backward: 4.0 * u, held: 0.0, gradient: u }
+        }
+        LossKernel::Fused => {
+            LossBytes { kept: 2.0 * u + held, forward: 5.0 * u, backward: 4.0 * u + held, held, gradient: u }
+        }
+        LossKernel::FusedInPlace => LossBytes { kept: u, forward: 2.0 * u, backward: 2.0 * u, held: 0.0, gradient: u },
         LossKernel::Compiled => LossBytes { kept: u, forward: 2.0 * u, backward: 3.0 * u, held, gradient: u },
         LossKernel::FusedLinear => {
             // Source: Liger's fused linear cross-entropy: tokens in chunks of t / 2^ceil(log2(V/h)),

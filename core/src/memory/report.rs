@@ -33,6 +33,10 @@ pub struct MemoryReport {
     pub reserved: Terms<Bytes>,
     /// What the device shows in use, as `nvidia-smi`.
     pub device: Terms<Bytes>,
+    /// 80 % interval of the peak of tensors.
+    pub allocated_interval80: Interval80<Bytes>,
+    /// 80 % interval of what the allocator holds.
+    pub reserved_interval80: Interval80<Bytes>,
     /// 80 % interval of the device reading.
     pub device_interval80: Interval80<Bytes>,
     /// Least memory with which the step still runs: tensors, context and communicators, without

@@ -225,6 +225,12 @@ impl States {
             (_, Sharding::Zero3) => s.gradients = part * width,
             _ => s.gradients = whole * width,
         }
+        if matches!(recipe.framework, Framework::DeepSpeed | Framework::Torch) {
+            // Source: DeepSpeed 0.19 traced: the engine casts its partition's gradients to fp32 and
+            // the optimizer's foreach path copies them; without stages the fp32 gradients, their
+            // flat copy and that of the parameters are whole.
+            s.step = if layout.sharding.is_zero() { part * 8.0 } else { whole * 8.0 };
+        }
         s
     }
 }

@@ -6,7 +6,7 @@ use super::states::{Divisors, States, base_bytes};
 use super::tape::BlockBytes;
 use super::weights::BlockWeights;
 use crate::layout::{Layout, Offload, Recompute, Reshard, Sharding, Wrap};
-use crate::workload::{BlockKind, Dtype, Model, Recipe, Stream};
+use crate::workload::{BlockKind, Dtype, Framework, Model, Recipe, Stream};
 
 /// What is alive at one instant, by part, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -57,6 +57,7 @@ pub(super) enum Instant {
     EmbeddingBackward,
     Reduction,
     OptimizerStep,
+    Load,
 }
 
 impl Instant {
@@ -70,6 +71,7 @@ impl Instant {
             Self::EmbeddingBackward => "embedding backward",
             Self::Reduction => "last gradient reduction",
             Self::OptimizerStep => "optimizer step",
+            Self::Load => "loading the model",
         }
     }
 }
@@ -206,6 +208,14 @@ impl<'a> Stage<'a> {
         }
     }
 
+    pub(super) const fn recipe(&self) -> &Recipe {
+        self.recipe
+    }
+
+    pub(super) const fn layout(&self) -> &Layout {
+        self.layout
+    }
+
     pub(super) const fn states(&self) -> &States {
         &self.states
     }
@@ -227,8 +237,22 @@ impl<'a> Stage<'a> {
         }
     }
 
+    /// LitGPT puts the whole model on every device before it shards it: whole, its shard, and the
+    /// head on its way.
+    fn load(&self) -> Parts {
+        if self.recipe.framework != Framework::LitGpt || !self.layout.sharding.shards_parameters() {
+            return Parts::default();
+        }
+        let whole = base_bytes(&self.total, self.recipe, self.recipe.params().bytes());
+        Parts {
+            parameters: whole * (1.0 + 1.0 / self.layout.shard_ranks() as f64),
+            temporaries: self.total.tables / 2.0 * self.recipe.params().bytes(),
+            ..Parts::default()
+        }
+    }
+
     /// The parts of every instant for a micro-batch of `samples` sequences.
-    pub(super) fn instants(&self, samples: f64) -> [(Instant, Parts); 8] {
+    pub(super) fn instants(&self, samples: f64) -> [(Instant, Parts); 9] {
         let cp = self.layout.context_parallel as f64;
         let t = samples * self.seq / cp;
         let s = &self.states;
@@ -284,7 +308,11 @@ impl<'a> Stage<'a> {
         let head = Parts { loss: loss.gradient + loss.held, working: tail_grads, ..at_loss };
         let mut top = Parts::default();
         let mut bottom = Parts::default();
+        // Gradients that are there already are added to in place.
+        let fresh = if resting.gradients > 0.0 { 0.0 } else { 1.0 };
         let (mut below, mut above) = (all + embed_kept, 0.0);
+        let root_grads = tail_grads * fsdp.root_gradient_share * fresh;
+        let mut held_above = 0.0;
         let last_run = self.layers.len().saturating_sub(1);
         for (i, run) in self.layers.iter().enumerate().rev() {
             let l = &run.bytes;
@@ -297,14 +325,17 @@ impl<'a> Stage<'a> {
             } else {
                 self.layers.iter().take(i).map(|r| r.count * r.bytes.weight_copies).sum()
             };
-            let grads_each = fsdp.layer_gradients(run);
+            let grads_each = fsdp.layer_gradients(run) * fresh;
+            // Before PyTorch 2.5, FSDP1's hooks on frozen units hold each layer's input and its
+            // gradient to the end of backward (measured on 2.4: 64 + 64 + 64 t h against 66 + 64).
+            let held = if fsdp.holds_inputs { kept + l.input.at(t) } else { 0.0 };
             let place = |layers_below: f64, layers_above: f64, first: bool, last: bool| Parts {
-                activations: below - layers_above * kept - if recomputes { kept } else { kept } + waiting,
+                activations: below - (layers_above + 1.0) * kept
+                    + waiting
+                    + held_above
+                    + (layers_above + 1.0) * held,
                 working: backward + input,
-                gradients: resting.gradients
-                    + tail_grads * fsdp.root_gradient_share
-                    + above
-                    + layers_above * grads_each,
+                gradients: resting.gradients + root_grads + above + layers_above * grads_each,
                 gathered: fsdp.root + fsdp.resident + if last { fsdp.backward_bottom } else { fsdp.backward },
                 reduction: if first { 0.0 } else { fsdp.reduction },
                 copies: copies_of(layers_below) + copies_below,
@@ -327,13 +358,14 @@ impl<'a> Stage<'a> {
             }
             below -= n * kept;
             above += n * grads_each;
+            held_above += n * held;
         }
         let stream = t * self.hidden * self.residual;
         let embed_grads = self.embedding.as_ref().map_or(0.0, |(b, _)| b.weight_grads);
         let twice = if self.tied && self.samples_have_logits { 0.0 } else { 0.0 };
         let embedding = Parts {
             working: stream + embed_grads + twice,
-            gradients: resting.gradients + tail_grads * fsdp.root_gradient_share + above,
+            gradients: resting.gradients + root_grads + above,
             gathered: fsdp.root + fsdp.resident,
             reduction: fsdp.reduction,
             loss: loss.held,
@@ -355,6 +387,7 @@ impl<'a> Stage<'a> {
             (Instant::EmbeddingBackward, embedding),
             (Instant::Reduction, reduction),
             (Instant::OptimizerStep, step),
+            (Instant::Load, self.load()),
         ]
     }
 }
@@ -384,6 +417,8 @@ struct Transients {
     accumulated: f64,
     /// Gradients that are there before backward.
     resident_gradients: f64,
+    /// Inputs of finished layers and their gradients stay to the end of backward.
+    holds_inputs: bool,
     /// Ranks a reduced gradient is divided by, and its width over the unsharded one.
     shards: f64,
     experts: f64,
@@ -482,6 +517,7 @@ impl Transients {
                 0.0
             },
             resident_gradients: if two || frozen { 0.0 } else { 0.0 },
+            holds_inputs: !two && frozen && recipe.torch_before(2, 5) && layout.recompute == Recompute::Full,
             shards: d.parameters,
             experts: d.experts,
             gradient_ratio: trained_width / unsharded_width,

@@ -10,7 +10,7 @@ pub(super) struct BlockWeights {
     pub(super) dense: f64,
     /// Parameters of routed experts, shared among fewer ranks.
     pub(super) experts: f64,
-    /// Of `dense`, those a quantised base stores in few bits.
+    /// Of both, those a quantised base stores in few bits.
     pub(super) quantised: f64,
     /// Of `dense`, those trained beside adapters.
     pub(super) saved: f64,
@@ -75,6 +75,9 @@ impl BlockWeights {
                 }
                 OpKind::Experts(_) => {
                     w.experts += n / (tp * ep);
+                    if recipe.method == Method::Qlora {
+                        w.quantised += n / (tp * ep);
+                    }
                     w.largest = w.largest.max(n * 2.0 / 3.0 / (tp * ep));
                 }
                 OpKind::Lookup(t) => {

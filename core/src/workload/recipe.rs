@@ -194,6 +194,9 @@ vocabulary! {
         Eager = "eager",
         /// A fused cross-entropy kernel on whole logits.
         Fused = "fused",
+        /// A fused kernel that reads the logits in the compute type and writes their gradient over
+        /// them (Unsloth, flash-attention's cross-entropy).
+        FusedInPlace = "fused_in_place",
         /// Head and cross-entropy fused, logits never whole (Liger).
         FusedLinear = "fused_linear",
         /// Head and loss run chunk by chunk (`loss_chunks`).
@@ -294,6 +297,27 @@ pub struct Qat {
     pub group: Option<u64>,
 }
 
+/// Releases of the libraries that train. None means the newest known.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct Versions {
+    /// PyTorch, as `2.4.1`.
+    pub torch: Option<String>,
+    /// Transformers, as `4.45.2`.
+    pub transformers: Option<String>,
+}
+
+/// Major and minor release of a version text.
+fn release(text: &str) -> Option<(u64, u64)> {
+    let mut parts = text.split(['.', '+', 'a', 'b', 'r', 'd']);
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+fn before(version: Option<&str>, major: u64, minor: u64) -> bool {
+    version.and_then(release).is_some_and(|v| v < (major, minor))
+}
+
 /// The training recipe.
 ///
 /// ```
@@ -345,6 +369,8 @@ pub struct Recipe {
     pub optimizer: Optimizer,
     /// Whether each gradient is applied and freed during backward.
     pub optimizer_in_backward: bool,
+    /// Releases of the libraries, where memory depends on them.
+    pub versions: Versions,
     /// Gradients stay allocated between steps (`zero_grad(set_to_none=False)`).
     pub keep_gradients: bool,
     /// Keeps an exponential moving average of the parameters.
@@ -368,6 +394,20 @@ impl Recipe {
         if let Some(group) = self.qat.group {
             in_range("qat.group", group as f64, 1.0, 1e6)?;
         }
+        for (field, version) in
+            [("versions.torch", &self.versions.torch), ("versions.transformers", &self.versions.transformers)]
+        {
+            if let Some(text) = version {
+                if release(text).is_none() {
+                    return Err(Error::new(
+                        field,
+                        ErrorCode::OutOfRange,
+                        format!("\"{text}\""),
+                        "a release as 2.4 or 2.4.1",
+                    ));
+                }
+            }
+        }
         if self.autocast == Some(true) && matches!(self.compute, Compute::Fp32 | Compute::Tf32) {
             return Err(Error::new(
                 "autocast",
@@ -377,6 +417,18 @@ impl Recipe {
             ));
         }
         Ok(())
+    }
+
+    /// Whether PyTorch is declared older than this release.
+    #[must_use]
+    pub fn torch_before(&self, major: u64, minor: u64) -> bool {
+        before(self.versions.torch.as_deref(), major, minor)
+    }
+
+    /// Whether Transformers is declared older than this release.
+    #[must_use]
+    pub fn transformers_before(&self, major: u64, minor: u64) -> bool {
+        before(self.versions.transformers.as_deref(), major, minor)
     }
 
     /// Whether the base model's weights are frozen.

@@ -1,5 +1,6 @@
 //! `accuracy KIND FILE`: scores the planner against a corpus of measured runs and prints a table
-//! by source and, last, one line of JSON. `--worst N` shows the N rows furthest off.
+//! by source and, last, one line of JSON. `--worst N` shows the N rows furthest off; `--row ID` opens
+//! the memory predicted for one row.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -8,8 +9,11 @@ use shardwise_tests::score::Score;
 
 type Scorer = fn(&Path) -> Result<Score, String>;
 
-const KINDS: &[(&str, Scorer)] =
-    &[("oracle", shardwise_tests::oracle::score), ("params", shardwise_tests::params::score)];
+const KINDS: &[(&str, Scorer)] = &[
+    ("memory", shardwise_tests::memory::score),
+    ("oracle", shardwise_tests::oracle::score),
+    ("params", shardwise_tests::params::score),
+];
 
 fn main() -> ExitCode {
     let mut args: Vec<String> = std::env::args().skip(1).collect();
@@ -18,6 +22,20 @@ fn main() -> ExitCode {
         args.drain(i..(i + 2).min(args.len()));
         n
     });
+    if let Some(i) = args.iter().position(|a| a == "--row") {
+        let id = args.get(i + 1).cloned().unwrap_or_default();
+        let file = args.get(1).cloned().unwrap_or_default();
+        return match shardwise_tests::memory::explain(Path::new(&file), &id) {
+            Ok(text) => {
+                print!("{text}");
+                ExitCode::SUCCESS
+            }
+            Err(e) => {
+                eprintln!("accuracy: {e}");
+                ExitCode::from(2)
+            }
+        };
+    }
     let known: Vec<&str> = KINDS.iter().map(|(k, _)| *k).collect();
     let [kind, file] = args.as_slice() else {
         eprintln!("usage: accuracy KIND FILE [--worst N], KIND one of {}", known.join(", "));
@@ -32,6 +50,7 @@ fn main() -> ExitCode {
             print!("{}", score.table());
             if worst > 0 {
                 print!("{}", score.worst(worst));
+                score.notes.iter().for_each(|n| println!("{n}"));
             }
             println!("{}", score.summary());
             ExitCode::SUCCESS
