@@ -273,7 +273,7 @@ impl Builder<'_> {
             OpKind::Parameter(t) => self.own(v, (t.rows * t.width) as f64 / self.cut(t.split), false),
             OpKind::Loss | OpKind::PlainLoss => {
                 let pass = match self.recipe.loss {
-                    LossKernel::Fused | LossKernel::FusedLinear => {
+                    LossKernel::Fused | LossKernel::FusedInPlace | LossKernel::FusedLinear => {
                         Pass { forward: p.loss.forward.min(6.0), backward: p.loss.backward.min(6.0) }
                     }
                     LossKernel::VocabParallel | LossKernel::Compiled => {
