@@ -8,8 +8,12 @@ use shardwise_tests::score::Score;
 
 type Scorer = fn(&Path) -> Result<Score, String>;
 
-const KINDS: &[(&str, Scorer)] =
-    &[("oracle", shardwise_tests::oracle::score), ("params", shardwise_tests::params::score)];
+const KINDS: &[(&str, Scorer)] = &[
+    ("flops", shardwise_tests::flops::score),
+    ("oracle", shardwise_tests::oracle::score),
+    ("params", shardwise_tests::params::score),
+    ("throughput", shardwise_tests::throughput::score),
+];
 
 fn main() -> ExitCode {
     let mut args: Vec<String> = std::env::args().skip(1).collect();
