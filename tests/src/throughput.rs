@@ -6,8 +6,8 @@
 //! are in use. Rows listed in `defects.csv` beside the file are left out under that reason.
 
 mod grids;
-mod request;
-mod row;
+pub mod request;
+pub mod row;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,15 +16,15 @@ use serde_json::{Value, json};
 use shardwise::step;
 
 use crate::score::{Score, Scored, quantile, round};
+use request::Asked;
 use row::Row;
 
-/// Scores every row of a file of published runs.
-pub fn score(file: &Path) -> Result<Score, String> {
+/// The rows of a file that can be scored, each with its request and measured step time; the others
+/// are counted with their reason.
+fn measured_runs(file: &Path, out: &mut Score) -> Result<Vec<(Row, Asked, f64)>, String> {
     let text = std::fs::read_to_string(file).map_err(|e| e.to_string())?;
     let defects = defects(file);
-    let mut out = Score::default();
-    let mut points = Vec::new();
-    let mut kinds: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
+    let mut runs = Vec::new();
     for line in text.lines().filter(|l| !l.trim().is_empty()) {
         let row: Row = serde_json::from_str(line).map_err(|e| format!("{e} in {line:.60}"))?;
         out.rows += 1;
@@ -48,10 +48,20 @@ pub fn score(file: &Path) -> Result<Score, String> {
                 continue;
             }
         };
-        let Some(measured) = row.step_seconds(asked.batch.seq_len * asked.batch.global_batch) else {
-            out.skip("no speed in tokens/s or seconds");
-            continue;
-        };
+        match row.step_seconds(asked.batch.seq_len * asked.batch.global_batch) {
+            Some(measured) => runs.push((row, asked, measured)),
+            None => out.skip("no speed in tokens/s or seconds"),
+        }
+    }
+    Ok(runs)
+}
+
+/// Scores every row of a file of published runs.
+pub fn score(file: &Path) -> Result<Score, String> {
+    let mut out = Score::default();
+    let mut points = Vec::new();
+    let mut kinds: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
+    for (row, asked, measured) in measured_runs(file, &mut out)? {
         let report = step::estimate(&asked.model, &asked.recipe, &asked.layout, &asked.batch, &asked.cluster);
         let predicted = report.total().get();
         let scored = Scored {
@@ -99,4 +109,9 @@ fn defects(file: &Path) -> BTreeMap<String, String> {
         .filter(|r| r.get(0) == Some("throughput"))
         .filter_map(|r| Some((r.get(1)?.to_owned(), r.get(2)?.to_owned())))
         .collect()
+}
+
+pub fn requests(file: &Path) -> Result<Vec<(Row, Asked)>, String> {
+    let mut out = Score::default();
+    Ok(measured_runs(file, &mut out)?.into_iter().map(|(r, a, _)| (r, a)).collect())
 }

@@ -27,13 +27,26 @@ struct Profile {
     loss: &'static str,
     /// Modules that get adapters.
     targets: &'static [&'static str],
+    /// Traffic of sharded states runs beside compute; none is the framework's own way.
+    overlap: Option<bool>,
+    /// Recorded graphs, and expert tokens routed by fused kernels.
+    graphs: bool,
 }
 
 const ALL: &[&str] = &["all-linear"];
 const ATTENTION: &[&str] = &["q_proj", "k_proj", "v_proj", "o_proj", "qkv_proj"];
 
 const fn profile(framework: &'static str, kernels: &'static str, attention: &'static str) -> Profile {
-    Profile { framework, kernels, attention, recompute: "none", loss: "eager", targets: ALL }
+    Profile {
+        framework,
+        kernels,
+        attention,
+        recompute: "none",
+        loss: "eager",
+        targets: ALL,
+        overlap: None,
+        graphs: false,
+    }
 }
 
 /// Framework profiles by a word of the framework's name, the first that matches.
@@ -43,12 +56,16 @@ fn profile_of(row: &Row) -> Profile {
     let has = |word: &str| name.contains(word);
     let unfused = row.inputs.attention.as_deref() == Some("eager");
     if has("hf ") || has("transformers") {
-        return profile(if has("deepspeed") { "deepspeed" } else { "torch" }, "eager", "sdpa");
+        // Transformers with unfused attention came with an engine that did not prefetch yet.
+        let framework = if has("deepspeed") { "deepspeed" } else { "torch" };
+        return Profile { overlap: unfused.then_some(false), ..profile(framework, "eager", "sdpa") };
     }
     if has("megatron-bridge") || has("nemo") {
         // Transformer Engine's own attention kernels came in mid-2024.
         let attention = if version.starts_with("24.03") { "flash2" } else { "te" };
-        return Profile { targets: ATTENTION, ..profile("megatron", "fused", attention) };
+        // Releases from mid-2026 record graphs and route expert tokens by fused kernels.
+        let graphs = release(version) >= (26, 6);
+        return Profile { targets: ATTENTION, graphs, ..profile("megatron", "fused", attention) };
     }
     if has("megatron") || has("neox") {
         let framework = if unfused { "megatron_2021" } else { "megatron" };
@@ -91,6 +108,12 @@ fn profile_of(row: &Row) -> Profile {
     profile("torch", "eager", "sdpa")
 }
 
+/// Year and month of a release numbered by them: `26.04.01` is (26, 4).
+fn release(version: &str) -> (u64, u64) {
+    let mut parts = version.split('.').map_while(|p| p.parse().ok());
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
+}
+
 /// The request of a row, or why there is none.
 pub fn of(row: &Row) -> Result<Asked, String> {
     let profile = profile_of(row);
@@ -98,7 +121,7 @@ pub fn of(row: &Row) -> Result<Asked, String> {
     let gpus = row.gpus.ok_or("GPU count missing")?;
     let model = model(&row.model)?;
     let cluster = cluster(row, gpus)?;
-    let recipe = recipe(row, &profile)?;
+    let recipe = recipe(row, &profile, &cluster)?;
     let degree = |x: Option<u64>| x.unwrap_or(1).max(1);
     let p = &row.parallel;
     let (tp, pp, cp) = (degree(p.tp), degree(p.pp), degree(p.cp));
@@ -150,9 +173,11 @@ pub fn of(row: &Row) -> Result<Asked, String> {
     Ok(Asked { model, recipe, layout, batch: Batch { seq_len, global_batch }, cluster })
 }
 
-fn recipe(row: &Row, profile: &Profile) -> Result<Recipe, String> {
+fn recipe(row: &Row, profile: &Profile, cluster: &Cluster) -> Result<Recipe, String> {
     let inputs = &row.inputs;
-    let compute = inputs.compute.as_deref().ok_or("compute format missing")?;
+    // Unstated, training runs in bf16 where the part has it.
+    let usual = if cluster.peaks.bf16.is_some() { "bf16" } else { "fp16" };
+    let compute = inputs.compute.as_deref().unwrap_or(usual);
     let attention = match inputs.attention.as_deref() {
         None | Some("flash" | "other") => profile.attention,
         Some(named) => named,
@@ -165,6 +190,11 @@ fn recipe(row: &Row, profile: &Profile) -> Result<Recipe, String> {
         "attention": attention,
         "loss": inputs.loss.as_deref().unwrap_or(profile.loss),
         "optimizer_in_backward": inputs.optimizer_in_backward,
+        "runtime": {
+            "data_overlap": profile.overlap,
+            "cuda_graphs": profile.graphs,
+            "moe_fused": profile.graphs,
+        },
     });
     let method = match inputs.method.as_deref() {
         None => "full",
@@ -258,7 +288,8 @@ fn cluster(row: &Row, gpus: u64) -> Result<Cluster, String> {
     if let Some(network) = row.interconnect_inter.as_deref().and_then(network) {
         m["networks"] = json!([network]);
     }
-    if let Some(link) = row.interconnect_intra.as_deref().and_then(link) {
+    let link = row.interconnect_intra.as_deref().and_then(|text| link(text, accelerator));
+    if let Some(link) = link {
         m["link"] = json!(link);
     }
     let machines: Machines = serde_json::from_value(m).map_err(|e| format!("cluster: {e}"))?;
@@ -267,17 +298,18 @@ fn cluster(row: &Row, gpus: u64) -> Result<Cluster, String> {
     Ok(cluster)
 }
 
-/// The link a row names, when it is not the accelerator's own.
-fn link(text: &str) -> Option<&'static str> {
+/// The link a row names, when it is not the accelerator's own. Drivers of consumer boards do not
+/// let them read each other's memory.
+fn link(text: &str, accelerator: &str) -> Option<&'static str> {
     if !text.starts_with("PCIe") {
         return None;
     }
-    Some(if text.contains("old") || text.contains("3.0") {
-        "pcie3x16"
-    } else if text.contains("P2P disabled") {
-        "pcie4-p2p-off"
-    } else {
-        "pcie4x16"
+    let old = text.contains("old") || text.contains("3.0");
+    Some(match (accelerator.starts_with("rtx-"), old) {
+        (true, true) => "pcie3-p2p-off",
+        (true, false) => "pcie4-p2p-off",
+        (false, true) => "pcie3x16",
+        (false, false) => "pcie4x16",
     })
 }
 
