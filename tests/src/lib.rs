@@ -1,8 +1,10 @@
 //! Scores shardwise against measured runs. Each kind of corpus has one module that reads its
 //! files, asks the planner, and hands the [`score`] what was predicted and what was measured.
 
+pub mod flops;
 pub mod memory;
 pub mod oracle;
 pub mod params;
 pub mod published;
 pub mod score;
+pub mod throughput;

@@ -16,10 +16,11 @@ use crate::workload::{
 /// Grouped products of experts reach this share of one large product's rate.
 /// Source: open corpus, 0.64 to 1.0.
 const GROUPED: f64 = 0.85;
-/// Passes over routed tokens that permutation, its inverse and the weighting make, in units of a
-/// 16-bit read: three copies and an index each, times the extra passes of separate kernels.
-/// Source: open corpus; releases before 2026 behave like 2.4, later ones like 1 to 1.5.
-const PERMUTE: f64 = 2.4 * 8.0 * 2.0;
+/// Bytes per element of permuting routed tokens, weighting them and permuting them back, each a
+/// read and a write at 16 bits, with the indices: eight passes.
+const PERMUTE: f64 = 8.0 * 2.0;
+/// Passes of separate kernels over those of fused ones. Source: open corpus, 1.2 to 3.2.
+const PERMUTE_SEPARATE: f64 = 2.4;
 /// Traffic of a router's scores, in bytes per expert and token: fp32 logits, softmax and top-k.
 const ROUTER: f64 = 24.0;
 /// Traffic of a state-space scan, in bytes per token and channel. Source: open corpus, one hybrid
@@ -224,7 +225,9 @@ impl Builder<'_> {
             OpKind::Rotary(_) => self.traffic(v, out, p.rotary, p.rotary_kernels),
             OpKind::Attention(a) => {
                 let w = Work::new(&a, self.slice.sequences, self.slice.seq, self.slice.tp, self.slice.cp);
-                let unfused = self.machine.unfused_attention || a.eager_only;
+                // Transformers has no fused kernel for some families; engines with their own models do.
+                let engine = !matches!(p.style, KernelStyle::Transformers | KernelStyle::Eager);
+                let unfused = self.machine.unfused_attention || (a.eager_only && !engine);
                 let t = if unfused {
                     attention::unfused(&a, &w, p.scores, self.machine)
                 } else {
@@ -496,7 +499,9 @@ impl Builder<'_> {
         if e.kind != ExpertsKind::Plain {
             self.traffic(v, routed * w * chain, p.gate, p.pointwise_kernels);
         }
-        self.traffic(v, routed * h, Pass { forward: PERMUTE, backward: PERMUTE }, 10.0);
+        let fused = self.recipe.runtime.moe_fused;
+        let permute = if fused { PERMUTE } else { PERMUTE * PERMUTE_SEPARATE };
+        self.traffic(v, routed * h, Pass { forward: permute, backward: permute }, 10.0);
         if self.low_precision && self.machine.cast_read > 0.0 {
             self.casts(v, routed * (h + w), routed * (up + h));
         }
@@ -507,14 +512,16 @@ impl Builder<'_> {
             // Transformers loops over the experts in Python.
             self.kernels += 8.0 * local;
         }
-        self.host.forward += EXPERT_HOST.forward;
-        self.host.backward += EXPERT_HOST.backward;
+        if !fused {
+            self.host.forward += EXPERT_HOST.forward;
+            self.host.backward += EXPERT_HOST.backward;
+        }
     }
 
     fn scan(&mut self, v: &Visit<'_>, s: &Scan, _input_cut: bool) {
         let inner = s.inner as f64 / self.slice.tp;
-        if s.rank > 0 {
-            let down = Gemm { m: self.tokens, n: (s.rank + 2 * s.state) as f64, k: inner, count: 1.0 };
+        if s.heads == 0 {
+            let down = Gemm { m: self.tokens, n: s.steering() as f64, k: inner, count: 1.0 };
             let up = Gemm { m: self.tokens, n: inner, k: s.rank as f64, count: 1.0 };
             self.product16(v, &down, v.trains);
             self.product16(v, &up, v.trains);

@@ -128,7 +128,8 @@ pub fn block_flops(block: &Block, recipe: &Recipe, rules: &FlopRules, input_grad
             }
             OpKind::Router(r) => r.inputs * r.experts,
             OpKind::Experts(e) => e.top_k * e.hidden * (expert_up(&e) + e.width),
-            OpKind::Scan(s) => s.inner * (s.rank + 2 * s.state) + s.rank * s.inner + s.inner * s.taps,
+            OpKind::Scan(s) if s.heads > 0 => s.convolved() * s.taps,
+            OpKind::Scan(s) => s.inner * (s.steering() + s.rank + s.taps),
             OpKind::Attention(a) => {
                 let cells = scores(&a, seq, rules.causal_half) * rules.sequences * a.heads as f64;
                 let (qk, pv) = (2.0 * cells * a.qk_head as f64, 2.0 * cells * a.v_head as f64);

@@ -71,8 +71,6 @@ pub(super) struct Traffic {
     compression: Compression,
     keeps_gathered: bool,
     every_micro_batch: bool,
-    /// Gathers run beside compute.
-    pub prefetches: bool,
     optimizer: f64,
 }
 
@@ -110,7 +108,6 @@ impl Traffic {
                 || (s == Sharding::Fsdp2 && layout.reshard_after_forward == Reshard::Never),
             every_micro_batch: layout.sync_every_micro_batch
                 || matches!(s, Sharding::Zero2 | Sharding::Zero3),
-            prefetches: recipe.framework != Framework::Megatron2021,
             optimizer: state_factor(recipe.optimizer),
         }
     }

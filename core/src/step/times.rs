@@ -215,6 +215,10 @@ impl<'a> Composer<'a> {
         }
     }
 
+    fn overlaps_data(&self) -> bool {
+        self.s.recipe.runtime.data_overlap.unwrap_or(self.s.profile.overlaps_data)
+    }
+
     /// Exposed and hidden seconds of tensor-parallel traffic, one direction.
     fn tensor(&self, c: &BlockCost) -> (f64, f64) {
         if self.layout.tensor_parallel <= 1 || c.tensor_points <= 0.0 {
@@ -336,7 +340,7 @@ impl<'a> Composer<'a> {
         shard: &states::Exchange,
         x: &mut StepTimes,
     ) -> (f64, f64) {
-        if !self.traffic.prefetches {
+        if !self.overlaps_data() {
             x.sharded = shard.forward + shard.backward;
             return (forward + shard.forward, backward + shard.backward);
         }
@@ -468,11 +472,8 @@ impl<'a> Composer<'a> {
         let exchange = self.traffic.data(&self.s.fabric, &slow.weights, self.micro_batches);
         // Gradients travel beside the last backward, parameters beside the first forward.
         for (time, window) in [(exchange.backward, slow.backward), (exchange.forward, slow.forward)] {
-            let exposed = if self.s.profile.overlaps_data {
-                (DATA_EXPOSED * time).max(time - 0.9 * window)
-            } else {
-                time
-            };
+            let exposed =
+                if self.overlaps_data() { (DATA_EXPOSED * time).max(time - 0.9 * window) } else { time };
             x.data += exposed;
             x.hidden_data += time - exposed;
         }

@@ -294,6 +294,43 @@ pub struct Scan {
     pub rank: u64,
     /// Whether the convolution has a bias.
     pub conv_bias: bool,
+    /// Heads of the second form (Mamba-2), whose input projection gives B, C and the time steps
+    /// too; 0 for the first form.
+    pub heads: u64,
+    /// Groups that share B and C in the second form.
+    pub groups: u64,
+}
+
+impl Scan {
+    /// Elements per token that go through the convolution.
+    #[must_use]
+    pub const fn convolved(&self) -> u64 {
+        if self.heads > 0 { self.inner + 2 * self.groups * self.state } else { self.inner }
+    }
+
+    /// Elements per token of B, C and the time step.
+    #[must_use]
+    pub const fn steering(&self) -> u64 {
+        if self.heads > 0 { 2 * self.groups * self.state + self.heads } else { self.rank + 2 * self.state }
+    }
+
+    /// Parameters of the mixer between its two projections.
+    #[must_use]
+    pub const fn parameters(&self) -> u64 {
+        let bias = if self.conv_bias { self.convolved() } else { 0 };
+        let convolution = self.convolved() * self.taps + bias;
+        if self.heads > 0 {
+            // Step bias, decay and skip of each head; the gated norm's weight.
+            return convolution + 3 * self.heads + self.inner;
+        }
+        // B-C-step projection, step projection with bias, decay and skip.
+        convolution
+            + self.inner * self.steering()
+            + self.rank * self.inner
+            + self.inner
+            + self.inner * self.state
+            + self.inner
+    }
 }
 
 /// One operation's kind and size.
@@ -467,16 +504,7 @@ impl OpKind {
                 };
                 e.experts * ((up + e.width) * e.hidden + biases)
             }
-            Self::Scan(s) => {
-                // Depthwise convolution, B-C-dt projection, dt projection with bias, A and D.
-                s.inner * s.taps
-                    + u64::from(s.conv_bias) * s.inner
-                    + s.inner * (s.rank + 2 * s.state)
-                    + s.rank * s.inner
-                    + s.inner
-                    + s.inner * s.state
-                    + s.inner
-            }
+            Self::Scan(s) => s.parameters(),
             Self::Lookup(t) | Self::Parameter(t) if t.tied => 0,
             Self::Lookup(t) | Self::Parameter(t) => t.rows * t.width,
             _ => 0,
@@ -497,6 +525,7 @@ impl OpKind {
                 ExpertsKind::GatedClamped => 4,
                 ExpertsKind::Gated | ExpertsKind::Plain => 2,
             },
+            Self::Scan(s) if s.heads > 0 => 5 + u64::from(s.conv_bias),
             Self::Scan(s) => 6 + u64::from(s.conv_bias),
             Self::Lookup(t) | Self::Parameter(t) => u64::from(!t.tied),
             _ => 0,

@@ -12,6 +12,7 @@ use crate::error::{Error, ErrorCode, Result};
 mod encoder;
 mod gemma;
 mod gpt;
+mod hybrid;
 mod llama;
 mod mamba;
 mod moe;
@@ -53,6 +54,7 @@ const FAMILIES: &[Family] = &[
     Family { name: "mistral", build: llama::mistral },
     Family { name: "mixtral", build: moe::mixtral },
     Family { name: "mpt", build: gpt::mpt },
+    Family { name: "nemotron_h", build: hybrid::nemotron_h },
     Family { name: "olmo", build: relatives::olmo },
     Family { name: "olmo2", build: llama::olmo2 },
     Family { name: "olmoe", build: moe::olmoe },

@@ -65,6 +65,12 @@ pub struct Runtime {
     /// Tensor-parallel traffic runs beside the matrix products it belongs to; none means what the
     /// framework does unasked.
     pub tensor_overlap: Option<bool>,
+    /// Data-parallel and sharded-parameter traffic runs beside compute; none means what the framework
+    /// does unasked.
+    pub data_overlap: Option<bool>,
+    /// Routing, permutation and weighting of expert tokens run as few fused kernels, token counts
+    /// staying on the device.
+    pub moe_fused: bool,
     /// The communication library.
     pub backend: Backend,
     /// What is done to gradients before they travel.

@@ -10,9 +10,11 @@ use shardwise_tests::score::Score;
 type Scorer = fn(&Path) -> Result<Score, String>;
 
 const KINDS: &[(&str, Scorer)] = &[
+    ("flops", shardwise_tests::flops::score),
     ("memory", shardwise_tests::memory::score),
     ("oracle", shardwise_tests::oracle::score),
     ("params", shardwise_tests::params::score),
+    ("throughput", shardwise_tests::throughput::score),
 ];
 
 fn main() -> ExitCode {

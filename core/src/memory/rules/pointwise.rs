@@ -201,7 +201,14 @@ impl Reader<'_, '_> {
         self.tape.keep(x.id);
         self.tape.keep(convolved);
         if m.train_base {
-            self.tape.weight_grad((inner * s.taps as f64 + inner) * m.weight);
+            self.tape.weight_grad((s.convolved() * (s.taps + 1)) as f64 * m.weight);
+        }
+        if s.heads > 0 {
+            // The second form's kernel takes the convolved channels, the steps and the gate.
+            let out = self.tape.tensor(Line::per_token(inner), m.compute, self.tape.grad(convolved));
+            self.tape.step(&[convolved, gate.id], out);
+            self.tape.keep(gate.id);
+            return Place { id: out, cut: x.cut, origin: Origin::Other };
         }
         let projected = self.tape.tensor(
             Line::per_token((s.rank + 2 * s.state) as f64),

@@ -20,6 +20,8 @@ pub(super) fn mamba(c: &Config<'_>) -> Result<Model> {
         taps: c.count(&["conv_kernel"], 4)?,
         rank,
         conv_bias: c.flag(&["use_conv_bias"], true)?,
+        heads: 0,
+        groups: 0,
     };
     let bias = c.flag(&["use_bias"], false)?;
     let mut b = BlockBuilder::new(BlockKind::Layer, Stream::Main, hidden);

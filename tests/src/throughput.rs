@@ -1,0 +1,117 @@
+//! `accuracy throughput`: step times against published runs.
+//!
+//! Each row's request is made from its `inputs` object and its shape, parallel, batch, network and
+//! framework fields alone; [`request`] holds what is assumed for inputs a source does not state.
+//! Rows are compared by step time. Rows that publish only TFLOP/s are left out: three conventions
+//! are in use. Rows listed in `defects.csv` beside the file are left out under that reason.
+
+mod grids;
+pub mod request;
+pub mod row;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use shardwise::step;
+
+use crate::score::{Score, Scored, quantile, round};
+use request::Asked;
+use row::Row;
+
+/// The rows of a file that can be scored, each with its request and measured step time; the others
+/// are counted with their reason.
+fn measured_runs(file: &Path, out: &mut Score) -> Result<Vec<(Row, Asked, f64)>, String> {
+    let text = std::fs::read_to_string(file).map_err(|e| e.to_string())?;
+    let defects = defects(file);
+    let mut runs = Vec::new();
+    for line in text.lines().filter(|l| !l.trim().is_empty()) {
+        let row: Row = serde_json::from_str(line).map_err(|e| format!("{e} in {line:.60}"))?;
+        out.rows += 1;
+        if row.check.complete_inputs != Some(true) {
+            out.skip("inputs missing");
+            continue;
+        }
+        out.complete += 1;
+        if let Some(reason) = defects.get(&row.id) {
+            out.skip(format!("defect: {reason}"));
+            continue;
+        }
+        if row.check.flag.is_some() {
+            out.skip("flagged as implausible");
+            continue;
+        }
+        let asked = match request::of(&row) {
+            Ok(asked) => asked,
+            Err(reason) => {
+                out.skip(reason);
+                continue;
+            }
+        };
+        match row.step_seconds(asked.batch.seq_len * asked.batch.global_batch) {
+            Some(measured) => runs.push((row, asked, measured)),
+            None => out.skip("no speed in tokens/s or seconds"),
+        }
+    }
+    Ok(runs)
+}
+
+/// Scores every row of a file of published runs.
+pub fn score(file: &Path) -> Result<Score, String> {
+    let mut out = Score::default();
+    let mut points = Vec::new();
+    let mut kinds: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
+    for (row, asked, measured) in measured_runs(file, &mut out)? {
+        let report = step::estimate(&asked.model, &asked.recipe, &asked.layout, &asked.batch, &asked.cluster);
+        let predicted = report.total().get();
+        let scored = Scored {
+            id: row.id.clone(),
+            publisher: row.source_family.clone(),
+            predicted,
+            measured,
+            interval80: Some((report.interval80.low.get(), report.interval80.high.get())),
+        };
+        let kind = if row.model.kind == "moe" { "moe" } else { "dense" };
+        kinds.entry(kind).or_default().push(scored.error_pct());
+        points.push(grids::Point::new(&row, &asked, predicted, measured));
+        out.scored.push(scored);
+    }
+    let ranking = grids::rank(points);
+    out.extra.insert("kendall_tau".into(), json!(ranking.tau.map(round)));
+    out.extra.insert("regret_pct".into(), json!(ranking.regret_pct.map(round)));
+    out.extra.insert("grids".into(), json!(ranking.grids));
+    for kind in ["dense", "moe"] {
+        out.extra.insert(kind.into(), summary(kinds.get(kind).map_or(&[], Vec::as_slice)));
+    }
+    Ok(out)
+}
+
+fn summary(errors: &[f64]) -> Value {
+    let mut abs: Vec<f64> = errors.iter().map(|e| e.abs()).collect();
+    abs.sort_by(f64::total_cmp);
+    let bias = errors.iter().sum::<f64>() / errors.len().max(1) as f64;
+    json!({
+        "rows": errors.len(),
+        "median_abs_pct": round(quantile(&abs, 0.5)),
+        "p90_abs_pct": round(quantile(&abs, 0.9)),
+        "bias_pct": round(bias),
+    })
+}
+
+/// Rows to leave out, with the reason, from `defects.csv` beside the file.
+fn defects(file: &Path) -> BTreeMap<String, String> {
+    let Ok(mut reader) = csv::Reader::from_path(file.with_file_name("defects.csv")) else {
+        return BTreeMap::new();
+    };
+    reader
+        .records()
+        .flatten()
+        .filter(|r| r.get(0) == Some("throughput"))
+        .filter_map(|r| Some((r.get(1)?.to_owned(), r.get(2)?.to_owned())))
+        .collect()
+}
+
+pub fn requests(file: &Path) -> Result<Vec<(Row, Asked)>, String> {
+    let mut out = Score::default();
+    Ok(measured_runs(file, &mut out)?.into_iter().map(|(r, a, _)| (r, a)).collect())
+}

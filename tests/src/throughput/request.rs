@@ -1,0 +1,341 @@
+//! From a row to a request. What a source does not state is assumed here, by framework, never by
+//! who published.
+
+use serde_json::{Map, Value, json};
+use shardwise::cluster::{Catalog, Machines};
+use shardwise::workload::Batch;
+use shardwise::{Cluster, ClusterSpec, Layout, Model, ModelSpec, Recipe};
+
+use super::row::{Row, Shape};
+
+/// A row as a request.
+pub struct Asked {
+    pub model: Model,
+    pub recipe: Recipe,
+    pub layout: Layout,
+    pub batch: Batch,
+    pub cluster: Cluster,
+}
+
+/// What a framework does unasked.
+struct Profile {
+    framework: &'static str,
+    kernels: &'static str,
+    /// Attention kernel when the row does not name one, or names a family without a version.
+    attention: &'static str,
+    recompute: &'static str,
+    loss: &'static str,
+    /// Modules that get adapters.
+    targets: &'static [&'static str],
+    /// Traffic of sharded states runs beside compute; none is the framework's own way.
+    overlap: Option<bool>,
+    /// Recorded graphs, and expert tokens routed by fused kernels.
+    graphs: bool,
+}
+
+const ALL: &[&str] = &["all-linear"];
+const ATTENTION: &[&str] = &["q_proj", "k_proj", "v_proj", "o_proj", "qkv_proj"];
+
+const fn profile(framework: &'static str, kernels: &'static str, attention: &'static str) -> Profile {
+    Profile {
+        framework,
+        kernels,
+        attention,
+        recompute: "none",
+        loss: "eager",
+        targets: ALL,
+        overlap: None,
+        graphs: false,
+    }
+}
+
+/// Framework profiles by a word of the framework's name, the first that matches.
+fn profile_of(row: &Row) -> Profile {
+    let name = row.framework.as_deref().unwrap_or_default().to_ascii_lowercase();
+    let version = row.framework_version.as_deref().unwrap_or_default();
+    let has = |word: &str| name.contains(word);
+    let unfused = row.inputs.attention.as_deref() == Some("eager");
+    if has("hf ") || has("transformers") {
+        // Transformers with unfused attention came with an engine that did not prefetch yet.
+        let framework = if has("deepspeed") { "deepspeed" } else { "torch" };
+        return Profile { overlap: unfused.then_some(false), ..profile(framework, "eager", "sdpa") };
+    }
+    if has("megatron-bridge") || has("nemo") {
+        // Transformer Engine's own attention kernels came in mid-2024.
+        let attention = if version.starts_with("24.03") { "flash2" } else { "te" };
+        // Releases from mid-2026 record graphs and route expert tokens by fused kernels.
+        let graphs = release(version) >= (26, 6);
+        return Profile { targets: ATTENTION, graphs, ..profile("megatron", "fused", attention) };
+    }
+    if has("megatron") || has("neox") {
+        let framework = if unfused { "megatron_2021" } else { "megatron" };
+        return profile(framework, "fused", if unfused { "eager" } else { "flash2" });
+    }
+    if has("composer") || has("foundry") {
+        // Its "flash" was the Triton kernel with ALiBi.
+        return profile("composer", "eager", "flash1");
+    }
+    if has("unsloth") {
+        return Profile { recompute: "full", loss: "fused_linear", ..profile("torch", "fused", "flash2") };
+    }
+    if has("llama-factory") {
+        return Profile { recompute: "full", ..profile("torch", "eager", "flash2") };
+    }
+    if has("torchtune") {
+        return Profile { recompute: "full", ..profile("torchtune", "eager", "sdpa") };
+    }
+    if has("torchtitan") {
+        return Profile { recompute: "selective", ..profile("torchtitan", "compiled", "sdpa") };
+    }
+    if has("litgpt") {
+        return profile("litgpt", "eager", "sdpa");
+    }
+    if has("flash-attention") || has("tinyllama") {
+        return Profile { loss: "fused", ..profile("torch", "fused", "flash2") };
+    }
+    if has("llm.c") || has("llm.q") {
+        return profile("native", "fused", "te");
+    }
+    if has("internal") {
+        return profile("megatron", "fused", "flash2");
+    }
+    if has("neuron") || has("jax") || has("maxtext") || has("levanter") || has("pax") || has("tpu") {
+        return profile("torchtitan", "compiled", "flash2");
+    }
+    if has("deepspeed") {
+        return profile("deepspeed", "eager", "sdpa");
+    }
+    profile("torch", "eager", "sdpa")
+}
+
+/// Year and month of a release numbered by them: `26.04.01` is (26, 4).
+fn release(version: &str) -> (u64, u64) {
+    let mut parts = version.split('.').map_while(|p| p.parse().ok());
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
+}
+
+/// The request of a row, or why there is none.
+pub fn of(row: &Row) -> Result<Asked, String> {
+    let profile = profile_of(row);
+    let inputs = &row.inputs;
+    let gpus = row.gpus.ok_or("GPU count missing")?;
+    let model = model(&row.model)?;
+    let cluster = cluster(row, gpus)?;
+    let recipe = recipe(row, &profile, &cluster)?;
+    let degree = |x: Option<u64>| x.unwrap_or(1).max(1);
+    let p = &row.parallel;
+    let (tp, pp, cp) = (degree(p.tp), degree(p.pp), degree(p.cp));
+    let model_ranks = tp * pp * cp;
+    if gpus % model_ranks != 0 {
+        return Err("GPU count not divisible by the layout".into());
+    }
+    let dp = gpus / model_ranks;
+    let seq_len = row.model.seq_len.ok_or("sequence length missing")?;
+    let (micro_batch, global_batch) = batch(row, dp, pp, seq_len);
+    if global_batch < dp {
+        return Err("global batch below the data-parallel degree".into());
+    }
+    let sharding = match inputs.sharding.as_deref() {
+        Some("hsdp") => "HYBRID_SHARD",
+        Some("zero1_hybrid" | "zero1_plus" | "engine_flags") => "zero1",
+        Some("other") | None if profile.framework == "megatron" => "distributed_optimizer",
+        Some("other") | None => "ddp",
+        Some(other) => other,
+    };
+    let replicas = if inputs.sharding.as_deref() == Some("hsdp") {
+        inputs.hsdp_replicas.unwrap_or_else(|| dp / u64::from(cluster.domain).clamp(1, dp))
+    } else {
+        1
+    };
+    let replicated = matches!(sharding, "none" | "ddp");
+    let recompute = match inputs.recompute.as_deref() {
+        None => profile.recompute,
+        Some("other") => "full",
+        Some(r) => r,
+    };
+    let chunks = degree(p.vpp);
+    let layout = json!({
+        "sharding": sharding,
+        "data_parallel_replicate": if replicated { dp } else { replicas.max(1) },
+        "data_parallel_shard": if replicated { 1 } else { dp / replicas.max(1) },
+        "tensor_parallel": tp,
+        "sequence_parallel": tp > 1 && profile.framework == "megatron",
+        "pipeline_parallel": pp,
+        "pipeline_schedule": if chunks > 1 && pp > 1 { "interleaved_1f1b" } else { "1f1b" },
+        "pipeline_chunks": if pp > 1 { chunks } else { 1 },
+        "context_parallel": cp,
+        "expert_parallel": degree(p.ep).min(gpus / pp),
+        "micro_batch": micro_batch,
+        "recompute": recompute,
+        "offload": inputs.offload,
+    });
+    let layout: Layout = serde_json::from_value(layout).map_err(|e| format!("layout: {e}"))?;
+    Ok(Asked { model, recipe, layout, batch: Batch { seq_len, global_batch }, cluster })
+}
+
+fn recipe(row: &Row, profile: &Profile, cluster: &Cluster) -> Result<Recipe, String> {
+    let inputs = &row.inputs;
+    // Unstated, training runs in bf16 where the part has it.
+    let usual = if cluster.peaks.bf16.is_some() { "bf16" } else { "fp16" };
+    let compute = inputs.compute.as_deref().unwrap_or(usual);
+    let attention = match inputs.attention.as_deref() {
+        None | Some("flash" | "other") => profile.attention,
+        Some(named) => named,
+    };
+    let compiled = inputs.compiled == Some(true);
+    let mut r = json!({
+        "framework": profile.framework,
+        "kernels": if compiled { "compiled" } else { profile.kernels },
+        "compute": compute,
+        "attention": attention,
+        "loss": inputs.loss.as_deref().unwrap_or(profile.loss),
+        "optimizer_in_backward": inputs.optimizer_in_backward,
+        "runtime": {
+            "data_overlap": profile.overlap,
+            "cuda_graphs": profile.graphs,
+            "moe_fused": profile.graphs,
+        },
+    });
+    let method = match inputs.method.as_deref() {
+        None => "full",
+        Some(m @ ("full" | "lora" | "qlora" | "qat")) => m,
+        Some(other) => return Err(format!("method {other}")),
+    };
+    r["method"] = json!(method);
+    if method == "lora" || method == "qlora" {
+        let finetune = row.finetune.as_ref();
+        let all = finetune.and_then(|f| f.modules.as_deref()) == Some("all");
+        r["lora"] = json!({
+            "rank": finetune.and_then(|f| f.rank).unwrap_or(16),
+            "targets": if all { ALL } else { profile.targets },
+        });
+    }
+    if let Some(dtype) = &inputs.params_dtype {
+        r["params_dtype"] = json!(dtype);
+    }
+    if let Some(optimizer) = &inputs.optimizer {
+        r["optimizer"] = json!(optimizer);
+    }
+    if let Some(chunks) = inputs.loss_chunks {
+        r["loss_chunks"] = json!(chunks);
+    }
+    serde_json::from_value(r).map_err(|e| format!("recipe: {e}"))
+}
+
+/// Micro-batch and global batch in sequences.
+fn batch(row: &Row, dp: u64, pp: u64, seq_len: u64) -> (u64, u64) {
+    let global = row
+        .global_batch_seqs
+        .or(row.global_batch_tokens.map(|t| (t / seq_len as f64).round()))
+        .or(row.micro_batch.map(|m| m * dp as f64 * row.grad_accum.unwrap_or(1.0)));
+    // A rank keeps about 16k tokens at work when nobody says otherwise.
+    let fits = (16_384 / seq_len).max(1);
+    let micro = row.micro_batch.map(|m| m as u64).or_else(|| {
+        let per_rank = global? as u64 / dp;
+        row.grad_accum.map(|a| per_rank / a.max(1.0) as u64).or(Some(per_rank.min(fits)))
+    });
+    let micro = micro.unwrap_or(1).max(1);
+    // A pipeline without a stated batch is filled four times over.
+    let filled = micro * dp * if pp > 1 { 4 * pp } else { 1 };
+    (micro, global.map_or(filled, |g| g as u64))
+}
+
+/// A preset when the name finds one of the same shape, else the dimensions.
+fn model(shape: &Shape) -> Result<Model, String> {
+    if let Ok(model) = ModelSpec::from(shape.name.as_str()).resolve("model") {
+        let same = Some(model.layers()) == shape.layers && Some(model.hidden) == shape.hidden;
+        if same {
+            return Ok(model);
+        }
+    }
+    let mut m = Map::new();
+    let mut put = |key: &str, value: Option<u64>| {
+        if let Some(value) = value {
+            m.insert(key.into(), json!(value));
+        }
+    };
+    put("layers", shape.layers);
+    put("hidden", shape.hidden);
+    put("heads", shape.heads);
+    put("kv_heads", shape.kv_heads);
+    put("head_dim", shape.head_dim);
+    put("ffn", shape.ffn);
+    put("vocab", shape.vocab);
+    put("experts", shape.experts);
+    put("top_k", shape.top_k);
+    put("moe_ffn", shape.moe_ffn);
+    put("shared_experts", shape.shared_experts.filter(|&n| n > 0));
+    m.insert("model_type".into(), json!("dimensions"));
+    m.insert("gated_mlp".into(), json!(shape.gated_mlp.unwrap_or(true)));
+    m.insert("tied_embeddings".into(), json!(shape.tied_embeddings.unwrap_or(false)));
+    ModelSpec(Value::Object(m)).resolve("model").map_err(|e| format!("model: {e}"))
+}
+
+fn cluster(row: &Row, gpus: u64) -> Result<Cluster, String> {
+    let accelerator = row.inputs.accelerator.as_deref().ok_or("accelerator missing")?;
+    let mut m = json!({ "accelerator": accelerator });
+    if let Some(per_node) = row.gpus_per_node {
+        let per_node = per_node.min(gpus);
+        m["gpus_per_node"] = json!(per_node);
+        m["nodes"] = json!(gpus.div_ceil(per_node));
+    } else {
+        m["nodes"] = json!(1);
+        m["gpus_per_node"] = json!(gpus.min(8));
+        if gpus > 8 {
+            m["nodes"] = json!(gpus.div_ceil(8));
+        }
+    }
+    if let Some(network) = row.interconnect_inter.as_deref().and_then(network) {
+        m["networks"] = json!([network]);
+    }
+    let link = row.interconnect_intra.as_deref().and_then(|text| link(text, accelerator));
+    if let Some(link) = link {
+        m["link"] = json!(link);
+    }
+    let machines: Machines = serde_json::from_value(m).map_err(|e| format!("cluster: {e}"))?;
+    let spec = ClusterSpec::Full(Box::new(machines));
+    let (cluster, _) = spec.resolve(Catalog::embedded()).map_err(|e| format!("cluster: {e}"))?;
+    Ok(cluster)
+}
+
+/// The link a row names, when it is not the accelerator's own. Drivers of consumer boards do not
+/// let them read each other's memory.
+fn link(text: &str, accelerator: &str) -> Option<&'static str> {
+    if !text.starts_with("PCIe") {
+        return None;
+    }
+    let old = text.contains("old") || text.contains("3.0");
+    Some(match (accelerator.starts_with("rtx-"), old) {
+        (true, true) => "pcie3-p2p-off",
+        (true, false) => "pcie4-p2p-off",
+        (false, true) => "pcie3x16",
+        (false, false) => "pcie4x16",
+    })
+}
+
+/// The network a row names: its kind by a word, its rate by the number before `Gb`.
+fn network(text: &str) -> Option<Value> {
+    let lower = text.to_ascii_lowercase();
+    let has = |w: &str| lower.contains(w);
+    let kind = if has("omni-path") {
+        "opa-100"
+    } else if has("roce") {
+        "roce-200"
+    } else if has("efa") {
+        "efa-v1"
+    } else if has("infiniband") || has("hdr") || has("ndr") || has("slingshot") {
+        "ib-hdr"
+    } else {
+        return None;
+    };
+    let at = lower.find("gb").unwrap_or(0);
+    let number: String = lower[..at].trim_end().chars().rev().take_while(char::is_ascii_digit).collect();
+    let rate: Option<f64> = number.chars().rev().collect::<String>().parse().ok();
+    let mut out = json!({ "link": kind });
+    if let Some(rate) = rate.filter(|_| !has("per gpu")) {
+        out["node_gb_s"] = json!(rate / 8.0);
+    } else if kind == "opa-100" {
+        out["node_gb_s"] = json!(50.0);
+    }
+    Some(out)
+}
