@@ -13,6 +13,7 @@ mod error;
 pub mod layout;
 pub mod memory;
 pub mod pipeline;
+pub mod preemption;
 mod quantity;
 pub mod step;
 mod term;
