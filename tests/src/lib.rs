@@ -4,3 +4,4 @@
 pub mod oracle;
 pub mod params;
 pub mod score;
+pub mod spot;

@@ -278,6 +278,56 @@ impl Outlook {
         if excess.is_finite() { base + excess } else { NEVER }
     }
 
+    /// The checkpoint interval with the least mean of the weighted time: money with prices for
+    /// weights, time with [`Weights::TIME`]. Where saving is free it is the shortest tried.
+    ///
+    /// The interval is looked for on a logarithmic grid from a tenth of the save (at least a
+    /// ten-thousandth of the work) to the whole work, then refined by golden section. Saves fall on
+    /// whole intervals, so the cost has small steps; the search follows its trend, in which the
+    /// work divides into whole segments.
+    #[must_use]
+    pub fn best_interval(&self, weights: Weights) -> Seconds {
+        let work = self.job.work.get();
+        if self.process.is_none() {
+            return self.job.work;
+        }
+        let low = libm::log((self.job.save.get() / 10.0).max(work / 1e4));
+        let high = libm::log(work);
+        // Equal segments: the interval is the work over a whole number.
+        let cost = |x: f64| {
+            let segments = (work / libm::exp(x)).round().max(1.0);
+            self.clone().every(Seconds::of(work / segments)).mean(weights)
+        };
+        const GRID: u32 = 48;
+        let step = (high - low) / f64::from(GRID);
+        let mut best = (f64::INFINITY, high);
+        for i in 0..=GRID {
+            let x = high - step * f64::from(i);
+            let c = cost(x);
+            if c < best.0 {
+                best = (c, x);
+            }
+        }
+        let (mut a, mut b) = (best.1 - step, (best.1 + step).min(high));
+        const GOLDEN: f64 = 0.618_033_988_749_894_9;
+        for _ in 0..24 {
+            let (x, y) = (b - GOLDEN * (b - a), a + GOLDEN * (b - a));
+            let (cx, cy) = (cost(x), cost(y));
+            for (c, at) in [(cx, x), (cy, y)] {
+                if c < best.0 {
+                    best = (c, at);
+                }
+            }
+            if cx <= cy {
+                b = y;
+            } else {
+                a = x;
+            }
+        }
+        let segments = (work / libm::exp(best.1)).round().max(1.0);
+        Seconds::of(work / segments)
+    }
+
     /// Standard deviation of the weighted time.
     #[must_use]
     pub fn deviation(&self, weights: Weights) -> f64 {
