@@ -10,9 +10,9 @@
 //! - [`Policy`] says what is done while nodes are missing.
 
 mod availability;
-
+mod elastic;
 mod engine;
-
+mod hazard;
 mod hyperexponential;
 mod outlook;
 mod policy;
@@ -21,9 +21,12 @@ mod regime;
 mod trace;
 
 pub use availability::{Availability, Spells, Start, Swing};
-
+pub use elastic::{Elastic, ElasticOutlook, SparePool};
 pub use engine::{Finish, Span, replay, run_job, simulate};
-
+pub use hazard::{
+    FailureRecord, Fleet, SpotOutlook, expected_effective_time, failure_records, gang_mean_up,
+    hazard_of_monthly_share, mean_time_between_failures, notice,
+};
 pub use outlook::{Outlook, RestartJob, Weights};
 pub use policy::{GangPrices, Policy, PolicyOutlook, outlook_of};
 pub use random::Random;

@@ -36,6 +36,7 @@ pub struct Finish {
 }
 
 /// Runs `job` over `spans`, beginning at the first; `None` if they end before the job does.
+/// Neighbours of one kind are one span.
 ///
 /// The rules: each start pays provisioning once the gang is complete, each but the first also the
 /// restore; a checkpoint follows each full interval of work; a loss undoes what was done since the
@@ -85,8 +86,12 @@ pub fn run_job(
     if spot_work <= 0.0 {
         return end(0.0, 0.0, later - restore, 0);
     }
-    for span in spans {
-        let length = span.length.get();
+    let mut spans = spans.into_iter().peekable();
+    while let Some(span) = spans.next() {
+        let mut length = span.length.get();
+        while let Some(more) = spans.next_if(|next| next.up == span.up) {
+            length += more.length.get();
+        }
         let start = provision + if started { restore } else { 0.0 };
         if !span.up {
             match policy {
@@ -193,4 +198,137 @@ pub fn simulate(
             run_job(job, policy, spans)
         })
         .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::preemption::{GangPrices, Outlook, Spells, Swing, TraceStep, outlook_of, quantile};
+    use crate::quantity::UsdPerSecond;
+
+    fn s(x: f64) -> Seconds {
+        Seconds::of(x)
+    }
+
+    fn day() -> RestartJob {
+        RestartJob { work: s(86_400.0), interval: s(1800.0), save: s(60.0), restore: s(300.0), provision: s(120.0) }
+    }
+
+    fn zone() -> Availability {
+        Availability {
+            up: Some(Spells { scv: 4.5, ..Spells::memoryless(s(7200.0)) }),
+            down: Spells { scv: 3.0, ..Spells::memoryless(s(5400.0)) },
+            swing: Swing::Typical,
+            start: Start::AnyMoment,
+            loss_share: None,
+        }
+    }
+
+    struct Drawn {
+        mean: f64,
+        error: f64,
+        quantiles: [f64; 3],
+        held: f64,
+        losses: f64,
+        money: Vec<f64>,
+    }
+
+    fn drawn(availability: &Availability, policy: Policy) -> Result<Drawn> {
+        let runs: Vec<Finish> =
+            simulate(&day(), availability, policy, 6000, 5)?.into_iter().flatten().collect();
+        let n = runs.len() as f64;
+        assert!(n > 5999.0);
+        let mut times: Vec<f64> = runs.iter().map(|f| f.time.get()).collect();
+        times.sort_by(f64::total_cmp);
+        let mean = times.iter().sum::<f64>() / n;
+        let variance = times.iter().map(|t| (t - mean) * (t - mean)).sum::<f64>() / n;
+        let mut money: Vec<f64> =
+            runs.iter().map(|f| f.held.get() + 2.5 * f.on_demand.get()).collect();
+        money.sort_by(f64::total_cmp);
+        Ok(Drawn {
+            mean,
+            error: (variance / n).sqrt(),
+            quantiles: [0.5, 0.9, 0.99].map(|q| quantile(&times, q)),
+            held: runs.iter().map(|f| f.held.get()).sum::<f64>() / n,
+            losses: runs.iter().map(|f| f64::from(f.losses)).sum::<f64>() / n,
+            money,
+        })
+    }
+
+    #[test]
+    fn the_chain_agrees_with_drawn_runs_under_every_policy() -> Result<()> {
+        let prices = GangPrices { spot: UsdPerSecond::of(1.0), firm: UsdPerSecond::of(2.5) };
+        for availability in [
+            zone(),
+            Availability { start: Start::WithCapacity, ..zone() },
+            Availability::memoryless(s(14_400.0), s(3600.0)),
+        ] {
+            for policy in [
+                Policy::Wait,
+                Policy::FallBack { patience: s(3600.0) },
+                Policy::FallBack { patience: s(0.0) },
+                Policy::SpotThenReserved { spot_share: 0.4 },
+            ] {
+                let runs = drawn(&availability, policy)?;
+                let chain = outlook_of(&day(), &availability, policy)?;
+                let off = (chain.expected().get() - runs.mean).abs();
+                assert!(off < 4.0 * runs.error, "{policy:?}: {} {}", chain.expected().get(), runs.mean);
+                for (q, t) in [0.5, 0.9, 0.99].into_iter().zip(runs.quantiles) {
+                    let ratio = chain.quantile(q).get() / t;
+                    assert!((ratio - 1.0).abs() < 0.06, "{policy:?} P{q}: {ratio}");
+                    assert!((chain.probability_by(s(t)) - q).abs() < 0.025, "{policy:?} P{q}");
+                }
+                assert!((chain.spot_time().get() - runs.held).abs() < 0.03 * runs.held + 30.0, "{policy:?}");
+                assert!((chain.losses() - runs.losses).abs() < 0.04 * runs.losses + 0.03, "{policy:?}");
+                let p90 = quantile(&runs.money, 0.9);
+                assert!((chain.money_quantile(prices, 0.9).get() / p90 - 1.0).abs() < 0.05, "{policy:?}");
+                let bill = runs.money.iter().sum::<f64>() / runs.money.len() as f64;
+                assert!((chain.expected_money(prices).get() / bill - 1.0).abs() < 0.03, "{policy:?}");
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn no_hazard_gives_the_undisturbed_run_exactly() -> Result<()> {
+        let outlook = Outlook::new(&day(), &Availability::undisturbed())?;
+        assert_eq!(outlook.expected(), day().undisturbed());
+        assert_eq!(outlook.quantile(0.99), day().undisturbed());
+        assert!((outlook.probability_by(day().undisturbed()) - 1.0).abs() < 1e-15);
+        let trace = Trace::new(vec![TraceStep { at: s(0.0), nodes: 4 }], s(100_000.0))?;
+        for finish in replay(&trace, 4, &day(), Policy::Wait, 7, 2)? {
+            assert_eq!(finish.map(|f| f.time), Some(day().undisturbed()));
+        }
+        assert_eq!(trace.describe(4).map(|a| a.up), Some(None));
+        Ok(())
+    }
+
+    #[test]
+    fn a_higher_hazard_never_ends_sooner_nor_costs_less() -> Result<()> {
+        let mut before = (0.0, 0.0);
+        for mean in [1e7, 1e6, 1e5, 3e4, 1e4, 5e3] {
+            let outlook = Outlook::new(&day(), &Availability::memoryless(s(mean), s(1800.0)))?;
+            let now = (outlook.expected().get(), outlook.held().get());
+            assert!(now.0 > before.0 && now.1 > before.1);
+            before = now;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn the_best_interval_is_a_minimum_from_both_sides() -> Result<()> {
+        let outlook = Outlook::new(&day(), &zone())?;
+        let best = outlook.best_interval(crate::preemption::Weights::TIME);
+        let at = |factor: f64| outlook.clone().every(best * factor).expected();
+        assert!(at(1.0) < at(0.6) && at(1.0) < at(1.6), "{best}");
+        Ok(())
+    }
+
+    #[test]
+    fn a_job_that_outlasts_every_spell_never_ends() -> Result<()> {
+        let hopeless = RestartJob { interval: s(80_000.0), ..day() };
+        let outlook = Outlook::new(&hopeless, &Availability::memoryless(s(600.0), s(600.0)))?;
+        assert_eq!(outlook.expected_or_never(), None);
+        Ok(())
+    }
 }
