@@ -9,6 +9,7 @@ mod assumption;
 pub mod cluster;
 pub mod collective;
 pub mod compute;
+pub mod checkpoint;
 mod error;
 pub mod layout;
 pub mod memory;

@@ -56,8 +56,7 @@ pub fn read_trace(text: &str) -> Result<Trace, String> {
 
 /// Mean and sorted times of replays that all ended.
 fn times(finishes: &[Option<Finish>]) -> Option<(f64, Vec<f64>)> {
-    let mut times =
-        finishes.iter().map(|f| f.map(|f| f.time.get())).collect::<Option<Vec<f64>>>()?;
+    let mut times = finishes.iter().map(|f| f.map(|f| f.time.get())).collect::<Option<Vec<f64>>>()?;
     times.sort_by(f64::total_cmp);
     Some((times.iter().sum::<f64>() / times.len() as f64, times))
 }
@@ -79,8 +78,7 @@ fn case(name: &str, source: &str, target: u32, trace: &Trace) -> Result<Case, St
     let job = standard_job(trace);
     let fail = |e: shardwise::Error| e.to_string();
     let replayed = |job: &RestartJob| replay(trace, target, job, Policy::Wait, STARTS, LAPS).map_err(fail);
-    let (measured, sorted) =
-        times(&replayed(&job)?).ok_or("job needs more than two laps of the trace")?;
+    let (measured, sorted) = times(&replayed(&job)?).ok_or("job needs more than two laps of the trace")?;
     let availability = trace.describe(target).ok_or("gang never complete")?;
     let outlook = Outlook::new(&job, &availability).map_err(fail)?;
     let predicted = outlook.expected().get();
@@ -123,7 +121,8 @@ pub fn score(file: &Path) -> Result<Score, String> {
     let mut cases = Vec::new();
     for record in reader.records() {
         let record = record.map_err(|e| e.to_string())?;
-        let get = |name: &str| headers.iter().position(|h| h == name).and_then(|i| record.get(i)).unwrap_or("");
+        let get =
+            |name: &str| headers.iter().position(|h| h == name).and_then(|i| record.get(i)).unwrap_or("");
         out.rows += 1;
         let name = get("name");
         let beside = file.parent().unwrap_or(Path::new(".")).join(format!("{name}.csv"));

@@ -182,7 +182,11 @@ impl Elastic {
             let wait = self.refill.get() / f64::from(self.nodes - k);
             let next = if k + 1 == self.least_nodes { State::Regroup(k + 1) } else { State::Short(k + 1) };
             let row = self.index(State::Short(k));
-            stage.add(row, Outcome { time: wait, square: 2.0 * wait * wait, held: k, stays: true }, &[(self.index(next), 1.0)]);
+            stage.add(
+                row,
+                Outcome { time: wait, square: 2.0 * wait * wait, held: k, stays: true },
+                &[(self.index(next), 1.0)],
+            );
         }
         for k in self.least_nodes..=self.nodes {
             let full = f64::from(self.nodes) / f64::from(k);
@@ -202,8 +206,11 @@ impl Elastic {
                     for (left, p) in [(k - 1, 1.0 - self.gang_loss), (0, self.gang_loss)] {
                         for (back, share) in self.returned(k, time) {
                             let held = left + back;
-                            let next =
-                                if held < self.least_nodes { State::Short(held) } else { State::Regroup(held) };
+                            let next = if held < self.least_nodes {
+                                State::Short(held)
+                            } else {
+                                State::Regroup(held)
+                            };
                             to.push((self.index(next), lost * p * share));
                         }
                     }
@@ -231,9 +238,8 @@ impl Elastic {
             if back > 0 {
                 choose *= f64::from(missing - back + 1) / f64::from(back);
             }
-            let share = choose
-                * libm::pow(p, f64::from(back))
-                * libm::pow(1.0 - p, f64::from(missing - back));
+            let share =
+                choose * libm::pow(p, f64::from(back)) * libm::pow(1.0 - p, f64::from(missing - back));
             (back, share)
         })
     }
@@ -397,11 +403,7 @@ impl SparePool {
         let regimes = Regimes {
             up: Hyperexponential { p_short: 1.0, short: mean, long: mean },
             // A swap does not wait: its phase ends at once.
-            down: Hyperexponential {
-                p_short: 1.0 - self.caught_short(),
-                short: 1e-6,
-                long: wait,
-            },
+            down: Hyperexponential { p_short: 1.0 - self.caught_short(), short: 1e-6, long: wait },
             strength: 0.0,
             turnover: 0.5,
         };
@@ -431,7 +433,13 @@ mod tests {
     }
 
     fn day() -> RestartJob {
-        RestartJob { work: s(86_400.0), interval: s(1800.0), save: s(60.0), restore: s(300.0), provision: s(120.0) }
+        RestartJob {
+            work: s(86_400.0),
+            interval: s(1800.0),
+            save: s(60.0),
+            restore: s(300.0),
+            provision: s(120.0),
+        }
     }
 
     /// The same rules, drawn: each node's loss and return is its own event.
@@ -492,17 +500,34 @@ mod tests {
             let paid = runs.iter().map(|r| r.1).sum::<f64>() / n;
             runs.sort_by(|a, b| a.0.total_cmp(&b.0));
             let p90 = runs.get(3600).map_or(0.0, |r| r.0);
-            assert!((outlook.expected().get() / mean - 1.0).abs() < 0.01, "{} {mean}", outlook.expected().get());
-            assert!((outlook.node_time().get() / paid - 1.0).abs() < 0.01, "{} {paid}", outlook.node_time().get());
-            assert!((outlook.quantile(0.9).get() / p90 - 1.0).abs() < 0.02, "{} {p90}", outlook.quantile(0.9).get());
+            assert!(
+                (outlook.expected().get() / mean - 1.0).abs() < 0.01,
+                "{} {mean}",
+                outlook.expected().get()
+            );
+            assert!(
+                (outlook.node_time().get() / paid - 1.0).abs() < 0.01,
+                "{} {paid}",
+                outlook.node_time().get()
+            );
+            assert!(
+                (outlook.quantile(0.9).get() / p90 - 1.0).abs() < 0.02,
+                "{} {p90}",
+                outlook.quantile(0.9).get()
+            );
         }
         Ok(())
     }
 
     #[test]
     fn shrinking_beats_waiting_when_losses_are_partial() -> Result<()> {
-        let gang =
-            Elastic { nodes: 8, least_nodes: 4, node_mean_up: s(100_000.0), gang_loss: 0.1, refill: s(7200.0) };
+        let gang = Elastic {
+            nodes: 8,
+            least_nodes: 4,
+            node_mean_up: s(100_000.0),
+            gang_loss: 0.1,
+            refill: s(7200.0),
+        };
         let waiting = Outlook::new(&day(), &Availability::memoryless(s(12_500.0), s(7200.0)))?;
         assert!(gang.outlook(&day())?.expected() < waiting.expected());
         Ok(())

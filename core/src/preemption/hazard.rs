@@ -312,8 +312,13 @@ mod tests {
             (2.78 * HOUR, 90.0, 2.0, 0.965, 0.99),
         ] {
             let s = Seconds::of;
-            let job =
-                RestartJob { work: s(10.0 * DAY), interval: s(600.0), save: s(save), restore: s(restart), provision: s(0.0) };
+            let job = RestartJob {
+                work: s(10.0 * DAY),
+                interval: s(600.0),
+                save: s(save),
+                restore: s(restart),
+                provision: s(0.0),
+            };
             let chain = Outlook::new(&job, &Availability::memoryless(s(mtbf), s(1.0)))?;
             let best = chain.best_interval(crate::preemption::Weights::TIME);
             let share = job.work / chain.every(best).expected();

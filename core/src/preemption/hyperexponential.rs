@@ -78,8 +78,7 @@ impl Hyperexponential {
 
     /// Probability that a spell lasts longer than `length`.
     pub(super) fn survival(&self, length: f64) -> f64 {
-        self.p_short * libm::exp(-length / self.short)
-            + (1.0 - self.p_short) * libm::exp(-length / self.long)
+        self.p_short * libm::exp(-length / self.short) + (1.0 - self.p_short) * libm::exp(-length / self.long)
     }
 
     #[cfg(test)]

@@ -61,9 +61,7 @@ impl RestartJob {
     pub fn validate(&self) -> Result<()> {
         in_range("work", self.work.get(), 1.0, 1e10)?;
         in_range("interval", self.interval.get(), (self.work.get() / 1e5).max(1e-3), 1e10)?;
-        for (field, time) in
-            [("save", self.save), ("restore", self.restore), ("provision", self.provision)]
-        {
+        for (field, time) in [("save", self.save), ("restore", self.restore), ("provision", self.provision)] {
             in_range(field, time.get(), 0.0, 1e8)?;
         }
         Ok(())
@@ -370,7 +368,7 @@ impl Outlook {
         while self.probability_within(weights, high) < p && high < NEVER {
             high = base + 2.0 * (high - base);
         }
-        for _ in 0..40 {
+        for _ in 0..30 {
             let middle = f64::midpoint(low, high);
             if self.probability_within(weights, middle) < p {
                 low = middle;
@@ -418,12 +416,8 @@ impl Outlook {
         let Some(process) = &self.process else {
             return vec![(unlost, 1.0)];
         };
-        let kept = process
-            .start_up
-            .iter()
-            .zip(process.up_rates)
-            .map(|(p, rate)| p * libm::exp(-rate * run))
-            .sum();
+        let kept =
+            process.start_up.iter().zip(process.up_rates).map(|(p, rate)| p * libm::exp(-rate * run)).sum();
         let mut atoms = vec![(unlost, kept)];
         if let Some(patience) = self.patience {
             let gone = process
@@ -470,7 +464,9 @@ impl Outlook {
         };
         // Waiting ends with the gang back, or with patience gone.
         let (back, gone) = match self.patience {
-            None => (process.down_rates.map(|r| C::new(r, 0.0) / (marks.waiting + r)), [C::new(0.0, 0.0); PHASES]),
+            None => {
+                (process.down_rates.map(|r| C::new(r, 0.0) / (marks.waiting + r)), [C::new(0.0, 0.0); PHASES])
+            }
             Some(patience) => (
                 process.down_rates.map(|r| {
                     let z = marks.waiting + r;
@@ -488,21 +484,24 @@ impl Outlook {
         // First start: provisioning alone. Its time belongs to the undisturbed run, so when it is
         // cut short, only the restore of the next try is extra.
         let on_demand_rest = |left: f64| {
-            expc(-marks.on_demand_productive * (left + save * f64::from(saves(left, interval)) + self.closing()))
+            expc(
+                -marks.on_demand_productive
+                    * (left + save * f64::from(saves(left, interval)) + self.closing()),
+            )
         };
         let from_down = Row::from(process.start_down.map(|p| C::new(p, 0.0)));
         let mut total = (from_down * Column::from(gone)).x
             * expc(-marks.on_demand_productive * provision)
             * on_demand_rest(work);
-        let first = Row::from(process.start_up.map(|p| C::new(p, 0.0)))
-            + from_down * diagonal(back) * process.to_up;
+        let first =
+            Row::from(process.start_up.map(|p| C::new(p, 0.0))) + from_down * diagonal(back) * process.to_up;
         let Some(settle) = (Matrix::identity() - returns * again_cut).try_inverse() else {
             return C::new(f64::NAN, f64::NAN);
         };
         let missed = first * cut(provision) * settle;
         let again_first = kept(restart, expc(-marks.lost * restore - marks.productive * provision));
-        let mut level = first * kept(provision, expc(-marks.productive * provision))
-            + missed * returns * again_first;
+        let mut level =
+            first * kept(provision, expc(-marks.productive * provision)) + missed * returns * again_first;
         total += (missed * leaves).x
             * expc(-marks.on_demand_start * restore - marks.on_demand_productive * provision)
             * on_demand_rest(work);
@@ -577,8 +576,7 @@ fn expc(z: C) -> C {
 fn euler(x: f64, f: impl Fn(C) -> C) -> f64 {
     const A: f64 = 18.4;
     const PLAIN: u32 = 15;
-    const BINOMIAL: [f64; 12] =
-        [1.0, 11.0, 55.0, 165.0, 330.0, 462.0, 462.0, 330.0, 165.0, 55.0, 11.0, 1.0];
+    const BINOMIAL: [f64; 12] = [1.0, 11.0, 55.0, 165.0, 330.0, 462.0, 462.0, 330.0, 165.0, 55.0, 11.0, 1.0];
     let scale = libm::exp(A / 2.0) / x;
     let at = |k: u32| f(C::new(A, 2.0 * f64::from(k) * core::f64::consts::PI) / (2.0 * x)).re;
     let mut sum = 0.5 * scale * at(0);

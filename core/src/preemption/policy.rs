@@ -78,11 +78,7 @@ pub struct GangPrices {
 ///
 /// # Errors
 /// If a field is outside its range.
-pub fn outlook_of(
-    job: &RestartJob,
-    availability: &Availability,
-    policy: Policy,
-) -> Result<PolicyOutlook> {
+pub fn outlook_of(job: &RestartJob, availability: &Availability, policy: Policy) -> Result<PolicyOutlook> {
     let whole = Outlook::new(job, availability)?;
     Ok(match policy {
         Policy::Wait => PolicyOutlook { spot: Some(whole), reserved: Seconds::ZERO },
@@ -93,9 +89,8 @@ pub fn outlook_of(
         Policy::SpotThenReserved { spot_share } => {
             in_range("policy.spot_share", spot_share, 0.0, 1.0)?;
             let (first, rest) = policy.split(job.work.get());
-            let tail = Seconds::of(rest)
-                + job.save * f64::from(saves(rest, job.interval.get()))
-                + job.provision;
+            let tail =
+                Seconds::of(rest) + job.save * f64::from(saves(rest, job.interval.get())) + job.provision;
             if rest <= 0.0 {
                 PolicyOutlook { spot: Some(whole), reserved: Seconds::ZERO }
             } else if first < 1.0 {
@@ -166,8 +161,7 @@ impl PolicyOutlook {
     /// Bill of the machines not exceeded with probability `p`.
     #[must_use]
     pub fn money_quantile(&self, prices: GangPrices, p: f64) -> Usd {
-        let weights =
-            Weights { held: prices.spot.get(), waiting: 0.0, on_demand: prices.firm.get() };
+        let weights = Weights { held: prices.spot.get(), waiting: 0.0, on_demand: prices.firm.get() };
         let spot = self.spot.as_ref().map_or(0.0, |spot| spot.weighted_quantile(weights, p));
         prices.firm * self.reserved + Usd::of(spot)
     }

@@ -51,10 +51,8 @@ impl Regimes {
             Swing::Independent => {}
             Swing::Typical => (regimes.strength, regimes.turnover) = TYPICAL,
             Swing::Measured { day_sd, week_sd, record } => {
-                let windows = [
-                    (DAY.min(record.get() / 4.0), day_sd),
-                    ((7.0 * DAY).min(record.get() / 2.0), week_sd),
-                ];
+                let windows =
+                    [(DAY.min(record.get() / 4.0), day_sd), ((7.0 * DAY).min(record.get() / 2.0), week_sd)];
                 regimes.meet(&windows);
             }
         }
@@ -181,7 +179,8 @@ impl Regimes {
         let (pi_up, pi_down) = self.at_any_moment();
         let pi = Vector8::from_iterator(pi_up.into_iter().chain(pi_down));
         let mut q = Matrix8::zeros();
-        let moves = [(self.up_rates(), self.to_down(), 0, PHASES), (self.down_rates(), self.to_up(), PHASES, 0)];
+        let moves =
+            [(self.up_rates(), self.to_down(), 0, PHASES), (self.down_rates(), self.to_up(), PHASES, 0)];
         for (rates, to, from, onto) in moves {
             for (i, (rate, row)) in rates.into_iter().zip(to).enumerate() {
                 q[(from + i, from + i)] = -rate;
@@ -203,58 +202,67 @@ impl Regimes {
     }
 
     /// A sampler of alternating spells, beginning with what is left of the spell at hand.
-    pub(super) fn spells(&self, any_moment: bool, random: Random) -> SpellSampler<'_> {
-        SpellSampler { regimes: self, random, next: None, any_moment }
+    pub(super) fn spells(&self, any_moment: bool, random: Random) -> SpellSampler {
+        let first = if any_moment {
+            let (up, down) = self.at_any_moment();
+            [up, down]
+        } else {
+            [self.fresh_up(), [0.0; PHASES]]
+        };
+        SpellSampler {
+            random,
+            first: Some(first),
+            up: true,
+            phase: 0,
+            rates: [self.up_rates(), self.down_rates()],
+            rows: [self.to_down(), self.to_up()],
+        }
     }
 }
 
 /// Draws spells: whether the gang is up, and for how many seconds.
-pub(super) struct SpellSampler<'a> {
-    regimes: &'a Regimes,
+pub(super) struct SpellSampler {
     random: Random,
-    next: Option<(bool, usize)>,
-    any_moment: bool,
+    first: Option<[[f64; PHASES]; 2]>,
+    up: bool,
+    phase: usize,
+    /// Of up and of down phases.
+    rates: [[f64; PHASES]; 2],
+    /// Probability of the phase that follows, after up and after down.
+    rows: [[[f64; PHASES]; PHASES]; 2],
 }
 
-impl SpellSampler<'_> {
-    fn pick(&mut self, weights: &[f64]) -> usize {
-        let mut x = self.random.uniform() * weights.iter().sum::<f64>();
-        for (i, w) in weights.iter().enumerate() {
+impl SpellSampler {
+    /// An index, by weights that sum to one.
+    fn pick<'w>(&mut self, weights: impl IntoIterator<Item = &'w f64>) -> usize {
+        let mut x = self.random.uniform();
+        let mut last = 0;
+        for (i, w) in weights.into_iter().enumerate() {
             x -= w;
+            if *w > 0.0 {
+                last = i;
+            }
             if x < 0.0 {
                 return i;
             }
         }
-        weights.len().saturating_sub(1)
+        last
     }
 }
 
-impl Iterator for SpellSampler<'_> {
+impl Iterator for SpellSampler {
     type Item = (bool, f64);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (up, phase) = match self.next {
-            Some(state) => state,
-            None if self.any_moment => {
-                let (pi_up, pi_down) = self.regimes.at_any_moment();
-                let all: Vec<f64> = pi_up.into_iter().chain(pi_down).collect();
-                let i = self.pick(&all);
-                (i < PHASES, i % PHASES)
-            }
-            None => {
-                let fresh = self.regimes.fresh_up();
-                (true, self.pick(&fresh))
-            }
-        };
-        let (rates, rows) = if up {
-            (self.regimes.up_rates(), self.regimes.to_down())
-        } else {
-            (self.regimes.down_rates(), self.regimes.to_up())
-        };
-        let rate = rates.get(phase).copied()?;
-        let row = rows.get(phase)?;
-        let after = self.pick(row);
-        self.next = Some((!up, after));
+        if let Some(first) = self.first.take() {
+            let i = self.pick(first.iter().flatten());
+            (self.up, self.phase) = (i < PHASES, i % PHASES);
+        }
+        let (up, kind) = (self.up, usize::from(!self.up));
+        let rate = *self.rates.get(kind)?.get(self.phase)?;
+        let row = *self.rows.get(kind)?.get(self.phase)?;
+        self.phase = self.pick(&row);
+        self.up = !up;
         Some((up, self.random.exponential(1.0 / rate)))
     }
 }
@@ -312,8 +320,7 @@ mod tests {
     #[test]
     fn regimes_leave_the_spells_themselves_alone() {
         for swing in [Swing::Independent, Swing::Typical] {
-            let regimes = Regimes::of(&zone(swing)).into_iter();
-            for r in regimes {
+            if let Some(r) = Regimes::of(&zone(swing)) {
                 let (up, down) = r.at_any_moment();
                 let share: f64 = up.iter().sum();
                 assert!((share - 5400.0 / 11_400.0).abs() < 1e-9);
@@ -337,7 +344,7 @@ mod tests {
     fn drawn_spells_have_the_described_share() {
         let regimes = Regimes::of(&zone(Swing::Typical));
         let (mut up, mut all) = (0.0, 0.0);
-        for r in &regimes {
+        if let Some(r) = &regimes {
             for (is_up, length) in r.spells(true, Random::new(3)).take(400_000) {
                 all += length;
                 up += if is_up { length } else { 0.0 };

@@ -84,8 +84,7 @@ impl Trace {
     /// Share of time with at least `target` nodes.
     #[must_use]
     pub fn share_up(&self, target: u32) -> f64 {
-        let up: Seconds =
-            self.gang_spans(target).iter().filter(|span| span.up).map(|span| span.length).sum();
+        let up: Seconds = self.gang_spans(target).iter().filter(|span| span.up).map(|span| span.length).sum();
         up / self.length
     }
 

@@ -11,6 +11,7 @@ type Scorer = fn(&Path) -> Result<Score, String>;
 const KINDS: &[(&str, Scorer)] =
     &[("oracle", shardwise_tests::oracle::score), ("params", shardwise_tests::params::score)];
 const KINDS: &[(&str, Scorer)] = &[("params", shardwise_tests::params::score), ("spot", shardwise_tests::spot::score)];
+    &[("params", shardwise_tests::params::score), ("spot", shardwise_tests::spot::score)];
 
 fn main() -> ExitCode {
     let mut args: Vec<String> = std::env::args().skip(1).collect();
