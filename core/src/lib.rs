@@ -14,6 +14,7 @@ mod error;
 pub mod layout;
 pub mod memory;
 pub mod pipeline;
+pub mod ledger;
 pub mod preemption;
 mod quantity;
 pub mod step;

@@ -134,7 +134,7 @@ struct Marks {
 /// assert_eq!(steady.expected(), job.undisturbed());
 /// // Losses every 4 h on average, an hour until the gang is back.
 /// let spot = Outlook::new(&job, &Availability::memoryless(s(14_400.0), s(3600.0))).unwrap();
-/// assert_eq!(format!("{:.2}", spot.expected().hours()), "34.42");
+/// assert_eq!(format!("{:.2}", spot.expected().hours()), "34.09");
 /// ```
 #[derive(Clone, Debug)]
 pub struct Outlook {
