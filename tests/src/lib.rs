@@ -7,4 +7,5 @@ pub mod oracle;
 pub mod params;
 pub mod published;
 pub mod score;
+pub mod spot;
 pub mod throughput;

@@ -14,6 +14,7 @@ const KINDS: &[(&str, Scorer)] = &[
     ("memory", shardwise_tests::memory::score),
     ("oracle", shardwise_tests::oracle::score),
     ("params", shardwise_tests::params::score),
+    ("spot", shardwise_tests::spot::score),
     ("throughput", shardwise_tests::throughput::score),
 ];
 
