@@ -5,7 +5,7 @@ use super::super::block::{
 };
 use super::super::config::Config;
 use super::super::model::Model;
-use super::{Heads, Stack, act, embedding, final_norm, head, heads};
+use super::{Around, Heads, act, heads};
 use crate::error::{Error, ErrorCode, Result};
 
 /// What a layer does besides its norm and residual.
@@ -173,14 +173,11 @@ impl Shape {
 /// `nemotron_h`.
 pub(super) fn nemotron_h(c: &Config<'_>) -> Result<Model> {
     let s = Shape::of(c)?;
-    let vocabulary = c.int_or(&["vocab_size"], 131_072)?;
-    let tied = c.flag(&["tie_word_embeddings"], false)?;
-    let mut stack = Stack::new();
-    stack.push(embedding(vocabulary, s.h.hidden, 0, false), 1);
-    for mixer in mixers(c)? {
-        stack.push(s.layer(mixer), 1);
-    }
-    stack.push(final_norm(s.h.hidden, NormKind::Rms), 1);
-    stack.push(head(s.h.hidden, vocabulary, false, tied), 1);
-    Ok(stack.finish(s.h.hidden, vocabulary, tied, c.opt(&["max_position_embeddings"])?))
+    let mixers = mixers(c)?;
+    let around = Around::read(c, s.h.hidden, NormKind::Rms, 131_072, false)?;
+    Ok(around.model(|stack| {
+        for mixer in mixers {
+            stack.push(s.layer(mixer), 1);
+        }
+    }))
 }
