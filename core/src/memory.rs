@@ -76,6 +76,31 @@ pub fn estimate(model: &Model, recipe: &Recipe, layout: &Layout, batch: &Batch) 
     }
 }
 
+/// Peak memory of one pipeline stage, counted from 0.
+///
+/// ```
+/// use shardwise::memory::{estimate, estimate_stage};
+/// use shardwise::{Layout, ModelSpec, Recipe, workload::Batch};
+/// let model = ModelSpec::from("llama-3-8b").resolve("model").unwrap();
+/// let (recipe, batch) = (Recipe::default(), Batch { seq_len: 4096, global_batch: 8 });
+/// let layout = Layout { pipeline_parallel: 4, ..Layout::default() };
+/// let second = estimate_stage(&model, &recipe, &layout, &batch, 1);
+/// assert!(second.allocated <= estimate(&model, &recipe, &layout, &batch).allocated);
+/// ```
+#[must_use]
+pub fn estimate_stage(
+    model: &Model,
+    recipe: &Recipe,
+    layout: &Layout,
+    batch: &Batch,
+    stage: u64,
+) -> MemoryReport {
+    let accumulation = batch.accumulation(layout.data_parallel(), layout.micro_batch);
+    let share = share_of(model, layout, accumulation, stage.min(layout.pipeline_parallel.saturating_sub(1)));
+    let held = Stage::new(model, recipe, layout, batch.seq_len, accumulation > 1, share);
+    report(stage, &held.instants(layout.micro_batch as f64), &held)
+}
+
 fn peak_of(instants: &[(Instant, Parts); 9]) -> (usize, f64) {
     let mut best = (0, 0.0);
     for (i, (_, parts)) in instants.iter().enumerate() {
@@ -88,27 +113,27 @@ fn peak_of(instants: &[(Instant, Parts); 9]) -> (usize, f64) {
 }
 
 /// The stages that can be fullest: without a pipeline the one; with one, the first (most
-/// micro-batches in flight, the embedding) and the last (head and loss).
-fn shares(model: &Model, layout: &Layout, accumulation: u64) -> Vec<(u64, Share)> {
-    let layers = model.layers();
-    let p = layout.pipeline_parallel;
-    if p <= 1 {
-        return vec![(0, Share { from: 0, to: layers, first: true, last: true, in_flight: 1.0 })];
-    }
-    let per = layers.div_ceil(p);
-    [0, p - 1]
+/// micro-batches in flight, the embedding), the second, and the last (head and loss).
+fn shares(model: &Model, layout: &Layout, accumulation: u64) -> impl Iterator<Item = (u64, Share)> {
+    let last = layout.pipeline_parallel.max(1) - 1;
+    let second = 1.min(last);
+    [Some(0), (second < last).then_some(second), (last > 0).then_some(last)]
         .into_iter()
-        .map(|i| {
-            let share = Share {
-                from: (i * per).min(layers),
-                to: ((i + 1) * per).min(layers),
-                first: i == 0,
-                last: i == p - 1,
-                in_flight: in_flight(layout, accumulation, i),
-            };
-            (i, share)
-        })
-        .collect()
+        .flatten()
+        .map(move |i| (i, share_of(model, layout, accumulation, i)))
+}
+
+/// The layers of a stage: an even split, the embedding on the first and the head on the last.
+fn share_of(model: &Model, layout: &Layout, accumulation: u64, stage: u64) -> Share {
+    let (layers, p) = (model.layers(), layout.pipeline_parallel.max(1));
+    let per = layers.div_ceil(p);
+    Share {
+        from: (stage * per).min(layers),
+        to: ((stage + 1) * per).min(layers),
+        first: stage == 0,
+        last: stage + 1 == p,
+        in_flight: if p > 1 { in_flight(layout, accumulation, stage) } else { 1.0 },
+    }
 }
 
 /// Micro-batches whose activations a stage holds at once.

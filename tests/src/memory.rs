@@ -105,8 +105,9 @@ pub fn score(file: &Path) -> Result<Score, String> {
                 };
                 let (predicted, interval80) = match reading {
                     "peak_allocated_gb" => (report.allocated, report.allocated_interval80),
-                    "nvidia_smi_gb" => (report.device.total(), report.device_interval80),
-                    _ => (report.reserved.total(), report.reserved_interval80),
+                    "peak_reserved_gb" => (report.reserved.total(), report.reserved_interval80),
+                    // A figure that does not say what it read is what a monitor shows.
+                    _ => (report.device.total(), report.device_interval80),
                 };
                 out.scored.push(Scored {
                     id: format!("{id} [{reading}]"),
@@ -173,5 +174,9 @@ fn predict(row: &Value) -> Result<MemoryReport, String> {
     let seq_len = int(row, &["model", "seq_len"]).ok_or("seq_len not stated")?;
     let accumulation = int(row, &["grad_accum"]).unwrap_or(1).max(1);
     let batch = Batch { seq_len, global_batch: layout.data_parallel() * layout.micro_batch * accumulation };
-    Ok(memory::estimate(&model, &recipe, &layout, &batch))
+    // A log of one pipeline stage is compared with that stage.
+    Ok(match int(row, &["measured", "components_gb", "pipeline_stage"]) {
+        Some(stage) => memory::estimate_stage(&model, &recipe, &layout, &batch, stage),
+        None => memory::estimate(&model, &recipe, &layout, &batch),
+    })
 }

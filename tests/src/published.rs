@@ -40,7 +40,9 @@ fn word<T: serde::de::DeserializeOwned>(row: &Value, key: &str) -> Result<Option
 pub fn framework(row: &Value) -> Framework {
     let name = text(row, &["framework"]).unwrap_or("").to_ascii_lowercase();
     let has = |w: &str| name.contains(w);
-    if has("megatron-deepspeed") || has("megatron-lm") {
+    if has("megatron-deepspeed") {
+        Framework::MegatronDeepSpeed
+    } else if has("megatron-lm") {
         Framework::Megatron2021
     } else if has("megatron") || has("nemo") {
         Framework::Megatron
@@ -54,11 +56,16 @@ pub fn framework(row: &Value) -> Framework {
         Framework::Composer
     } else if has("llm.q") || has("llm.c") {
         Framework::Native
-    } else if has("deepspeed") {
+    } else if has("deepspeed") && (sharding(row).is_ok_and(Sharding::is_zero) || full(row)) {
+        // Adapters on one device are trained without the engine.
         Framework::DeepSpeed
     } else {
         Framework::Torch
     }
+}
+
+fn full(row: &Value) -> bool {
+    text(row, &["inputs", "method"]).unwrap_or("full") == "full"
 }
 
 /// Releases named in the version text, as `torch==2.4.1; transformers==4.45.2`.
@@ -72,7 +79,9 @@ pub fn versions(row: &Value) -> Versions {
         })
     };
     let mut versions = Versions { torch: of(&["pytorch", "torch"]), transformers: of(&["transformers"]) };
-    if versions.torch.is_none() && framework(row) == Framework::Megatron2021 {
+    if versions.torch.is_none()
+        && matches!(framework(row), Framework::Megatron2021 | Framework::MegatronDeepSpeed)
+    {
         // That code base runs on no newer PyTorch.
         versions.torch = Some("1.10".to_owned());
     }
@@ -201,22 +210,32 @@ pub fn recipe(row: &Value) -> Result<Recipe, String> {
     };
     let attention: Option<AttentionKernel> = word(row, "attention")?;
     recipe.attention = attention.unwrap_or(match framework {
-        Framework::Megatron2021 => AttentionKernel::Eager,
+        Framework::Megatron2021 | Framework::MegatronDeepSpeed => AttentionKernel::Eager,
         Framework::Megatron => AttentionKernel::Te,
         Framework::Native => AttentionKernel::Flash3,
         _ => AttentionKernel::Sdpa,
     });
-    let loss: Option<LossKernel> = word(row, "loss")?;
+    let loss: Option<LossKernel> = match word(row, "loss")? {
+        Some(LossKernel::Fused) if framework == Framework::Native => Some(LossKernel::FusedInPlace),
+        loss => loss,
+    };
     recipe.loss = loss.unwrap_or(match framework {
-        Framework::Megatron | Framework::Megatron2021 => LossKernel::VocabParallel,
+        Framework::Megatron | Framework::Megatron2021 | Framework::MegatronDeepSpeed => {
+            LossKernel::VocabParallel
+        }
         Framework::LitGpt | Framework::Torchtune => LossKernel::Chunked,
+        Framework::Native => LossKernel::FusedInPlace,
         _ if unsloth => LossKernel::FusedInPlace,
         _ => LossKernel::Eager,
     });
     recipe.loss_chunks = int(row, &["inputs", "loss_chunks"]);
     recipe.drop_logits = transformers;
     let optimizer: Option<Optimizer> = word(row, "optimizer")?;
-    recipe.optimizer = optimizer.unwrap_or(Optimizer::Adamw);
+    recipe.optimizer = match (framework, optimizer.unwrap_or(Optimizer::Adamw)) {
+        // An engine's own kernel updates in place.
+        (Framework::Native, Optimizer::Adamw) => Optimizer::AdamwFused,
+        (_, optimizer) => optimizer,
+    };
     recipe.optimizer_in_backward =
         row.pointer("/inputs/optimizer_in_backward").and_then(Value::as_bool).unwrap_or(false);
     if frozen {

@@ -1,6 +1,6 @@
 //! `plan`: every layout the search sees, the best of them, and why not the others.
 
-use super::answer::{PlanAnswer, PlanLine, Rejection, StopReason, Verdict};
+use super::answer::{PlanAnswer, PlanLine, Rejection, StopReason};
 use super::estimate::{Workplace, check_model, resolve_cluster, strategy_name, verdict};
 use super::request::{Objective, PlanRequest, SCHEMA_VERSION, Search};
 use crate::cluster::Cluster;
@@ -113,7 +113,9 @@ fn strategies(search: &Search, recipe: &Recipe, cluster: &Cluster) -> Vec<Shardi
         return vec![Sharding::None];
     }
     match recipe.framework {
-        Framework::Megatron | Framework::Megatron2021 => vec![Sharding::Ddp, Sharding::DistributedOptimizer],
+        Framework::Megatron | Framework::Megatron2021 | Framework::MegatronDeepSpeed => {
+            vec![Sharding::Ddp, Sharding::DistributedOptimizer]
+        }
         Framework::DeepSpeed => vec![Sharding::Ddp, Sharding::Zero1, Sharding::Zero2, Sharding::Zero3],
         _ => {
             let mut all = vec![

@@ -82,7 +82,11 @@ pub struct FlopRules {
 pub(super) const fn stops_early(recipe: &Recipe) -> bool {
     !matches!(
         recipe.framework,
-        Framework::Megatron | Framework::Megatron2021 | Framework::DeepSpeed | Framework::Native
+        Framework::Megatron
+            | Framework::Megatron2021
+            | Framework::MegatronDeepSpeed
+            | Framework::DeepSpeed
+            | Framework::Native
     )
 }
 

@@ -139,7 +139,9 @@ fn kernel(recipe: &Recipe) -> AttentionKernel {
     match (recipe.attention, recipe.framework) {
         // Megatron's default since Transformer Engine has its own kernels.
         (AttentionKernel::Sdpa, Framework::Megatron) => AttentionKernel::Te,
-        (AttentionKernel::Sdpa, Framework::Megatron2021) => AttentionKernel::Eager,
+        (AttentionKernel::Sdpa, Framework::Megatron2021 | Framework::MegatronDeepSpeed) => {
+            AttentionKernel::Eager
+        }
         (AttentionKernel::Sdpa, _) if recipe.padding_mask => AttentionKernel::Efficient,
         (AttentionKernel::Sdpa | AttentionKernel::Ring, _) => AttentionKernel::Flash2,
         (other, _) => other,

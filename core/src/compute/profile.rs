@@ -195,7 +195,7 @@ impl Profile {
     pub const fn of(recipe: &Recipe) -> &'static Self {
         match (recipe.framework, recipe.kernels) {
             (Framework::Megatron, _) => &TRANSFORMER_ENGINE,
-            (Framework::Megatron2021, _) => &MEGATRON_2021,
+            (Framework::Megatron2021 | Framework::MegatronDeepSpeed, _) => &MEGATRON_2021,
             (Framework::Native, _) => &NATIVE,
             (Framework::Torchtitan, _) | (_, Kernels::Compiled) => &COMPILED,
             (_, Kernels::Fused) => &FUSED,

@@ -220,10 +220,18 @@ impl States {
                 s.gradients = whole * width;
                 s.framework = whole * 4.0;
             }
+            (Framework::MegatronDeepSpeed, Sharding::Zero1) => {
+                // Source: Megatron-DeepSpeed 2021: gradients are flattened beside themselves.
+                s.gradients = whole * width;
+                s.framework = whole * width / 2.0;
+            }
             (_, Sharding::Zero1) => s.gradients = whole * width,
             (_, Sharding::Zero2) => s.gradients = (part * width).max(w.largest * width),
             (_, Sharding::Zero3) => s.gradients = part * width,
             _ => s.gradients = whole * width,
+        }
+        if recipe.framework == Framework::MegatronDeepSpeed {
+            s.step = part * 4.0;
         }
         if matches!(recipe.framework, Framework::DeepSpeed | Framework::Torch) {
             // Source: DeepSpeed 0.19 traced: the engine casts its partition's gradients to fp32 and

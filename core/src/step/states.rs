@@ -84,9 +84,11 @@ impl Traffic {
         let gather = recipe.compute.activations().bytes();
         let reduce = recipe.reduce_dtype.map_or_else(
             || match recipe.framework {
-                Framework::Megatron | Framework::Megatron2021 | Framework::DeepSpeed | Framework::Native => {
-                    gather
-                }
+                Framework::Megatron
+                | Framework::Megatron2021
+                | Framework::MegatronDeepSpeed
+                | Framework::DeepSpeed
+                | Framework::Native => gather,
                 _ if recipe.frozen_base() => recipe.lora.dtype.bytes(),
                 Framework::Composer => gather,
                 _ if s.is_fsdp() => 4.0,
@@ -165,7 +167,7 @@ impl Traffic {
             let parameters = (w.trained_dense + w.trained_expert) * self.gather;
             if !splits {
                 out.backward += fabric.all_reduce(gradients, group);
-            } else if self.framework == Framework::Megatron2021 {
+            } else if matches!(self.framework, Framework::Megatron2021 | Framework::MegatronDeepSpeed) {
                 out.backward += fabric.all_reduce(gradients, group);
                 out.forward += fabric.all_gather(parameters, group);
             } else {
@@ -186,8 +188,12 @@ impl Traffic {
         let trained = w.trained_dense + w.trained_expert;
         let per = match self.framework {
             Framework::Megatron | Framework::Native => 4.0,
-            Framework::Megatron2021 if self.sharding == Sharding::Zero1 && self.gather == 2.0 => 14.0,
-            Framework::Megatron2021 => 6.0,
+            Framework::Megatron2021 | Framework::MegatronDeepSpeed
+                if self.sharding == Sharding::Zero1 && self.gather == 2.0 =>
+            {
+                14.0
+            }
+            Framework::Megatron2021 | Framework::MegatronDeepSpeed => 6.0,
             _ if self.sharding.shards_parameters() => {
                 return if micro_batches > 1.0 { 8.0 * trained / self.shard.ranks } else { 0.0 };
             }

@@ -124,8 +124,11 @@ vocabulary! {
         DeepSpeed = "deepspeed",
         /// Megatron-Core: fp32 main parameters and gradients, fused kernels.
         Megatron = "megatron",
-        /// Megatron-LM and Megatron-DeepSpeed of 2021-22: unfused attention, no overlap.
+        /// Megatron-LM of 2021-22: unfused attention, no overlap.
         Megatron2021 = "megatron_2021",
+        /// Megatron-DeepSpeed of 2021-22: the same under DeepSpeed's engine, whose fp32 gradients
+        /// exist only during the optimizer step.
+        MegatronDeepSpeed = "megatron_deepspeed",
         /// torchtitan: compiled PyTorch with FSDP2.
         Torchtitan = "torchtitan",
         /// torchtune: PyTorch recipes with its own models.
@@ -143,7 +146,7 @@ impl Framework {
     /// 16-bit parameters with fp32 main copies in the optimizer, whatever `params_dtype` says.
     #[must_use]
     pub const fn keeps_master_weights(self) -> bool {
-        matches!(self, Self::DeepSpeed | Self::Megatron | Self::Megatron2021)
+        matches!(self, Self::DeepSpeed | Self::Megatron | Self::Megatron2021 | Self::MegatronDeepSpeed)
     }
 }
 
