@@ -203,6 +203,9 @@ pub struct Layout {
     pub recompute: Recompute,
     /// Recompute every k-th layer only.
     pub recompute_every: u64,
+    /// Recomputation's checkpoints are split over the tensor ranks (DeepSpeed's
+    /// `partition_activations`).
+    pub partition_activations: bool,
     /// What leaves the device between uses.
     pub offload: Vec<Offload>,
     /// FSDP2: whether units are freed between forward and backward.
@@ -237,6 +240,7 @@ impl Default for Layout {
             micro_batch: 1,
             recompute: Recompute::default(),
             recompute_every: 1,
+            partition_activations: false,
             offload: Vec::new(),
             reshard_after_forward: Reshard::default(),
             wrap: Wrap::default(),

@@ -33,8 +33,9 @@ mod interval {
     pub(super) fn around(x: Bytes, (low, high): (f64, f64)) -> Interval80<Bytes> {
         Interval80 { low: x * low, high: x * high }
     }
-    /// Tensors need this much of themselves in whole blocks at least.
-    pub(super) const NEEDED: f64 = 1.015;
+    /// Share of the cached blocks that the allocator cannot give back when memory runs out, because
+    /// a tensor sits in the same segment.
+    pub(super) const UNRETURNED: f64 = 0.5;
 }
 
 /// Bytes one layer keeps from forward to backward for `tokens` tokens, as real PyTorch counts them
@@ -258,7 +259,9 @@ fn report(stage_index: u64, instants: &[(Instant, Parts); 9], stage: &Stage<'_>)
         device_interval80: interval::around(device.total(), interval::DEVICE),
         reserved,
         device,
-        needed: Bytes::of(total * interval::NEEDED + outside.context + outside.communicators),
+        needed: Bytes::of(
+            total + outside.cached * interval::UNRETURNED + outside.context + outside.communicators,
+        ),
         host: Terms(vec![Term::new(
             "offloaded states",
             Bytes::of(stage.states().host),

@@ -77,7 +77,11 @@ pub fn score(file: &Path) -> Result<Score, String> {
                 ooms += 1;
                 if fits {
                     false_fits += 1;
-                    out.notes.push(format!("false fit  {id} needs {:.1} GiB", report.needed.get() / GIB));
+                    out.notes.push(format!(
+                        "false fit  {id} needs {:.1} of {:.1} GiB",
+                        report.needed.get() / GIB,
+                        capacity.unwrap_or(0.0) / GIB
+                    ));
                 }
                 out.judged += 1;
             }
@@ -89,14 +93,22 @@ pub fn score(file: &Path) -> Result<Score, String> {
                 ran += 1;
                 if !fits {
                     false_ooms += 1;
-                    out.notes.push(format!("false oom  {id} needs {:.1} GiB", report.needed.get() / GIB));
+                    out.notes.push(format!(
+                        "false oom  {id} needs {:.1} of {:.1} GiB",
+                        report.needed.get() / GIB,
+                        capacity.unwrap_or(0.0) / GIB
+                    ));
                 }
                 out.judged += 1;
             }
             "measured" => {
                 if fits == Some(false) {
                     false_ooms += 1;
-                    out.notes.push(format!("false oom  {id} needs {:.1} GiB", report.needed.get() / GIB));
+                    out.notes.push(format!(
+                        "false oom  {id} needs {:.1} of {:.1} GiB",
+                        report.needed.get() / GIB,
+                        capacity.unwrap_or(0.0) / GIB
+                    ));
                 }
                 ran += 1;
                 let Some((reading, measured)) = reading(&row) else {

@@ -94,7 +94,9 @@ fn sharding(row: &Value) -> Result<Sharding, String> {
         Some("fsdp1_grad_op") => Sharding::ShardGradOp,
         Some("fsdp2") => Sharding::Fsdp2,
         Some("ddp") => Sharding::Ddp,
-        Some("zero1" | "zero1_hybrid" | "zero1_plus") => Sharding::Zero1,
+        Some("zero1" | "zero1_hybrid") => Sharding::Zero1,
+        // An engine's own flags that divide weights and gradients too.
+        Some("zero1_plus") => Sharding::FullShard,
         Some("zero2") => Sharding::Zero2,
         Some("zero3") => Sharding::Zero3,
         Some("megatron_distopt") => Sharding::DistributedOptimizer,
@@ -233,7 +235,7 @@ pub fn recipe(row: &Value) -> Result<Recipe, String> {
     let optimizer: Option<Optimizer> = word(row, "optimizer")?;
     recipe.optimizer = match (framework, optimizer.unwrap_or(Optimizer::Adamw)) {
         // An engine's own kernel updates in place.
-        (Framework::Native, Optimizer::Adamw) => Optimizer::AdamwFused,
+        (Framework::Native | Framework::DeepSpeed, Optimizer::Adamw) => Optimizer::AdamwFused,
         (_, optimizer) => optimizer,
     };
     recipe.optimizer_in_backward =
@@ -334,6 +336,17 @@ pub fn layout(row: &Value) -> Result<Layout, String> {
             .map(|v| serde_json::from_value(v.clone()).map_err(|_| format!("offload {v}")))
             .collect::<Result<_, _>>()?,
     };
+    // Engines name what they keep on the host one by one.
+    let named = text(row, &["parallel", "offload"]).unwrap_or("");
+    for (word, what) in [
+        ("offload-residual", Offload::Activation),
+        ("offload-gradients", Offload::Gradient),
+        ("offload-master", Offload::Optimizer),
+    ] {
+        if named.contains(word) && !offload.contains(&what) {
+            offload.push(what);
+        }
+    }
     if row.pointer("/inputs/recompute_offload").and_then(Value::as_bool) == Some(true)
         && !offload.contains(&Offload::Activation)
     {
@@ -357,6 +370,8 @@ pub fn layout(row: &Value) -> Result<Layout, String> {
             Some("full") => Recompute::Full,
             Some(other) => return Err(format!("recompute {other}")),
         },
+        // Megatron-DeepSpeed's stage-3 scripts pass --partition-activations.
+        partition_activations: framework(row) == Framework::MegatronDeepSpeed && sharding == Sharding::Zero3,
         offload,
         ..Layout::default()
     })

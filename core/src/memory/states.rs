@@ -103,6 +103,9 @@ pub(super) fn base_bytes(w: &BlockWeights, recipe: &Recipe, width: f64) -> f64 {
     }
 }
 
+/// DeepSpeed's default `sub_group_size`, in elements.
+const SUB_GROUP: f64 = 1e9;
+
 impl States {
     /// Bytes at rest for the given weights of one rank.
     pub(super) fn of(w: &BlockWeights, recipe: &Recipe, layout: &Layout) -> Self {
@@ -237,7 +240,14 @@ impl States {
             // Source: DeepSpeed 0.19 traced: the engine casts its partition's gradients to fp32 and
             // the optimizer's foreach path copies them; without stages the fp32 gradients, their
             // flat copy and that of the parameters are whole.
-            s.step = if layout.sharding.is_zero() { part * 8.0 } else { whole * 8.0 };
+            let foreach = if recipe.optimizer == Optimizer::Adamw { 2.0 } else { 1.0 };
+            s.step = 4.0
+                * match layout.sharding {
+                    // Stage 3 works through its partition in sub-groups of 1e9 elements.
+                    Sharding::Zero3 => part.min(SUB_GROUP) * foreach,
+                    Sharding::Zero1 | Sharding::Zero2 => part * foreach,
+                    _ => whole * 2.0,
+                };
         }
         s
     }

@@ -224,6 +224,11 @@ impl<'a> Stage<'a> {
         &self.total
     }
 
+    /// Ranks that share one checkpoint.
+    fn checkpoint_ranks(&self) -> f64 {
+        if self.layout.partition_activations { self.layout.tensor_parallel as f64 } else { 1.0 }
+    }
+
     /// Bytes a layer keeps from forward to backward.
     fn kept(&self, l: &BlockBytes, tokens: f64) -> f64 {
         let whole = l.kept.at(tokens);
@@ -231,7 +236,11 @@ impl<'a> Stage<'a> {
             Recompute::None | Recompute::Selective => whole,
             Recompute::Full => {
                 let every = self.layout.recompute_every as f64;
-                let point = if self.layout.offloads(Offload::Activation) { 0.0 } else { l.input.at(tokens) };
+                let point = if self.layout.offloads(Offload::Activation) {
+                    0.0
+                } else {
+                    l.input.at(tokens) / self.checkpoint_ranks()
+                };
                 (point + whole * (every - 1.0)) / every
             }
         }
