@@ -116,12 +116,18 @@ impl Score {
         out
     }
 
-    /// The worst rows, for whoever looks for the missing term.
-    pub fn worst(&self, n: usize) -> String {
+    /// The rows furthest off, worst first.
+    pub fn worst_rows(&self, n: usize) -> Vec<&Scored> {
         let mut rows: Vec<&Scored> = self.scored.iter().collect();
         rows.sort_by(|a, b| b.error_pct().abs().total_cmp(&a.error_pct().abs()).then(a.id.cmp(&b.id)));
+        rows.truncate(n);
+        rows
+    }
+
+    /// The worst rows, for whoever looks for the missing term.
+    pub fn worst(&self, n: usize) -> String {
         let mut out = String::new();
-        for s in rows.iter().take(n) {
+        for s in self.worst_rows(n) {
             let _ = writeln!(
                 out,
                 "{:<60} predicted {:>12.4e} measured {:>12.4e} error {:>+9.3} %",

@@ -1,6 +1,6 @@
 //! `accuracy KIND FILE`: scores the planner against a corpus of measured runs and prints a table
 //! by source and, last, one line of JSON. `--worst N` shows the N rows furthest off; `--row ID` opens
-//! the memory predicted for one row.
+//! the memory predicted for one row; `--document DIR` writes `accuracy.md` and its plots there.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -25,6 +25,18 @@ fn main() -> ExitCode {
         args.drain(i..(i + 2).min(args.len()));
         n
     });
+    if let [flag, docs] = args.as_slice() {
+        if flag == "--document" {
+            let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("data");
+            return match shardwise_tests::document::generate(&data, Path::new(docs)) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(e) => {
+                    eprintln!("accuracy: {e}");
+                    ExitCode::from(2)
+                }
+            };
+        }
+    }
     if let Some(i) = args.iter().position(|a| a == "--row") {
         let id = args.get(i + 1).cloned().unwrap_or_default();
         let file = args.get(1).cloned().unwrap_or_default();
