@@ -2,7 +2,7 @@
 
 use crate::collective::{Fabric, Group};
 use crate::compute::{BlockCost, Machine, Profile};
-use crate::layout::{Layout, Reshard, Sharding};
+use crate::layout::{Layout, Offload, Recompute, Reshard, Sharding};
 use crate::workload::{Compression, Dtype, Framework, Optimizer, Recipe};
 
 /// Parameters of one rank.
@@ -69,18 +69,23 @@ pub(super) struct Traffic {
     /// Bytes of a reduced gradient.
     reduce: f64,
     compression: Compression,
-    keeps_gathered: bool,
+    /// Gathers of a micro-batch's backward.
+    backward_gathers: f64,
     every_micro_batch: bool,
     optimizer: f64,
+    /// Rate of the link to the host over which shards are fetched before each gather; none when they
+    /// rest on the device.
+    fetch: Option<f64>,
 }
 
 impl Traffic {
-    pub(super) fn new(recipe: &Recipe, layout: &Layout) -> Self {
+    pub(super) fn new(recipe: &Recipe, layout: &Layout, host_link: f64) -> Self {
         let (tp, cp) = (layout.tensor_parallel as f64, layout.context_parallel as f64);
         let (shard, replicate) = (layout.data_parallel_shard as f64, layout.data_parallel_replicate as f64);
         let ranks = cp * shard * replicate;
         let ep = layout.expert_parallel as f64;
         let s = layout.sharding;
+        let prefetches = recipe.runtime.data_overlap.unwrap_or(Profile::of(recipe).overlaps_data);
         let gather = recipe.compute.activations().bytes();
         let reduce = recipe.reduce_dtype.map_or_else(
             || match recipe.framework {
@@ -106,11 +111,18 @@ impl Traffic {
             gather,
             reduce,
             compression: recipe.runtime.compression,
-            keeps_gathered: matches!(s, Sharding::ShardGradOp | Sharding::HybridShardZero2)
-                || (s == Sharding::Fsdp2 && layout.reshard_after_forward == Reshard::Never),
+            backward_gathers: match s {
+                Sharding::ShardGradOp | Sharding::HybridShardZero2 => 0.0,
+                Sharding::Fsdp2 if layout.reshard_after_forward == Reshard::Never => 0.0,
+                // Without prefetch a module frees its parameters after the recomputed forward and
+                // gathers them again for its backward.
+                Sharding::Zero3 if layout.recompute == Recompute::Full && !prefetches => 2.0,
+                _ => 1.0,
+            },
             every_micro_batch: layout.sync_every_micro_batch
                 || matches!(s, Sharding::Zero2 | Sharding::Zero3),
             optimizer: state_factor(recipe.optimizer),
+            fetch: layout.offloads(Offload::Param).then_some(host_link),
         }
     }
 
@@ -136,19 +148,15 @@ impl Traffic {
         if !self.sharding.shards_parameters() || w.dense + w.expert <= 0.0 {
             return Exchange::default();
         }
-        let gather = fabric.all_gather(self.gathered(w), &self.shard);
+        let bytes = self.gathered(w);
+        let fetch = self.fetch.map_or(0.0, |rate| bytes / self.shard.ranks / rate);
+        let gather = fetch + fabric.all_gather(bytes, &self.shard);
         let gradients = self.reduced(w);
         let mut reduce = fabric.all_gather(gradients, &self.shard);
         if self.replicate.ranks > 1.0 {
             reduce += fabric.all_reduce(gradients / self.shard.ranks, &self.replicate);
         }
-        let again = if self.keeps_gathered { 0.0 } else { gather };
-        Exchange { forward: gather, backward: again + reduce }
-    }
-
-    /// Ranks over which parameters at rest are spread.
-    pub(super) fn parameter_shards(&self) -> f64 {
-        if self.sharding.shards_parameters() { self.shard.ranks } else { 1.0 }
+        Exchange { forward: gather, backward: self.backward_gathers * gather + reduce }
     }
 
     /// Seconds of a step's exchanges where parameters are not sharded: gradients after the last

@@ -211,7 +211,7 @@ impl<'a> Composer<'a> {
             cp: Group::new(cp, tp),
             ep: Group::new(layout.expert_parallel as f64, 1.0),
             micro_batches: s.batch.accumulation(layout.data_parallel(), layout.micro_batch) as f64,
-            traffic: Traffic::new(s.recipe, layout),
+            traffic: Traffic::new(s.recipe, layout, host_link(s.cluster)),
         }
     }
 
@@ -480,22 +480,10 @@ impl<'a> Composer<'a> {
     }
 
     fn offload(&self, x: &mut StepTimes, w: &states::Weights, m: f64) {
-        let link = self
-            .s
-            .cluster
-            .host
-            .as_ref()
-            .map_or(2e10, |c| c.bandwidth.get() * c.copy_fraction.unwrap_or(0.79));
-        if self.layout.offloads(Offload::Optimizer) || self.layout.offloads(Offload::Param) {
-            let owned = self.traffic.owned(w);
-            if self.layout.offloads(Offload::Optimizer) {
-                x.optimizer = owned * (CPU_ADAM_BYTES / CPU_ADAM_RATE + 4.0 / link);
-            }
-        }
-        if self.layout.offloads(Offload::Param) {
-            // Every gather first fetches the shard from the host.
-            let shard = (w.dense + w.expert) * 2.0 / self.traffic.parameter_shards();
-            x.offload += m * 2.0 * shard / link;
+        let link = host_link(self.s.cluster);
+        if self.layout.offloads(Offload::Optimizer) {
+            // Gradients come down and parameters go up at 16 bits while the CPU updates.
+            x.optimizer = self.traffic.owned(w) * (CPU_ADAM_BYTES / CPU_ADAM_RATE + 4.0 / link);
         }
         if self.layout.offloads(Offload::Activation) {
             let slice = Slice::of(self.layout, self.s.batch.seq_len);
@@ -506,6 +494,11 @@ impl<'a> Composer<'a> {
             x.offload += m * (one - compute).max(0.05 * one);
         }
     }
+}
+
+/// Rate of a pinned copy between a device and its host.
+fn host_link(cluster: &Cluster) -> f64 {
+    cluster.host.as_ref().map_or(2e10, |c| c.bandwidth.get() * c.copy_fraction.unwrap_or(0.79))
 }
 
 /// Share of data-parallel traffic that stays exposed at best: the last bucket, the first gather.
