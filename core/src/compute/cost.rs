@@ -7,7 +7,7 @@ use super::gemm::Gemm;
 use super::machine::Machine;
 use super::profile::{KernelStyle, Pass, Profile};
 use super::walk::{Slots, Visit, adapter_parameters, walk};
-use crate::layout::{Layout, Recompute};
+use crate::layout::Layout;
 use crate::workload::{
     AdapterKind, BaseQuantization, Block, BlockKind, Experts, ExpertsKind, Linear, LossKernel, Method,
     OpKind, QatScheme, Recipe, Scan, Split,
@@ -61,6 +61,18 @@ impl Parts {
         self.matmul + self.attention + self.traffic + self.cast + self.dequantize + self.gap
     }
 
+    /// The same with products, traffic (and casts, dequantisation) and attention scaled apart.
+    pub(crate) fn shares(&self, [products, traffic, attention]: [f64; 3]) -> Self {
+        Self {
+            matmul: products * self.matmul,
+            attention: attention * self.attention,
+            traffic: traffic * self.traffic,
+            cast: products * self.cast,
+            dequantize: products * self.dequantize,
+            gap: traffic.max(products) * self.gap,
+        }
+    }
+
     /// Adds `n` times another.
     pub(crate) fn add(&mut self, o: &Self, n: f64) {
         self.matmul += n * o.matmul;
@@ -87,8 +99,6 @@ pub struct Slice {
     pub cp: f64,
     /// Expert-parallel ranks.
     pub ep: f64,
-    /// What checkpoints drop.
-    pub recompute: Recompute,
 }
 
 impl Slice {
@@ -103,7 +113,6 @@ impl Slice {
             sp: if layout.sequence_parallel { tp } else { 1.0 },
             cp: layout.context_parallel as f64,
             ep: layout.expert_parallel as f64,
-            recompute: layout.recompute,
         }
     }
 
@@ -235,7 +244,7 @@ impl Builder<'_> {
                 };
                 self.cost.forward.attention += t.forward;
                 self.cost.backward.attention += t.backward;
-                if v.recomputed || (self.slice.recompute == Recompute::Selective && unfused) {
+                if v.recomputed {
                     self.cost.recompute.attention += t.forward;
                 }
                 self.kernels(v, if unfused { 6.0 } else { 2.0 });

@@ -72,7 +72,8 @@ pub(super) struct Traffic {
     /// Gathers of a micro-batch's backward.
     backward_gathers: f64,
     every_micro_batch: bool,
-    optimizer: f64,
+    /// Most bytes per parameter that the optimizer moves, whoever runs it.
+    optimizer_bytes: f64,
     /// Rate of the link to the host over which shards are fetched before each gather; none when they
     /// rest on the device.
     fetch: Option<f64>,
@@ -121,7 +122,7 @@ impl Traffic {
             },
             every_micro_batch: layout.sync_every_micro_batch
                 || matches!(s, Sharding::Zero2 | Sharding::Zero3),
-            optimizer: state_factor(recipe.optimizer),
+            optimizer_bytes: optimizer_bytes(recipe.optimizer),
             fetch: layout.offloads(Offload::Param).then_some(host_link),
         }
     }
@@ -222,19 +223,23 @@ impl Traffic {
 
     /// Seconds of the optimizer step on the device.
     pub(super) fn optimizer(&self, machine: &Machine, profile: &Profile, w: &Weights) -> f64 {
-        machine.stream(self.owned(w) * profile.optimizer * self.optimizer) + profile.optimizer_latency
+        machine.stream(self.owned(w) * profile.optimizer.min(self.optimizer_bytes))
+            + profile.optimizer_latency
     }
 }
 
-/// Optimizer traffic relative to Adam with fp32 states.
-const fn state_factor(optimizer: Optimizer) -> f64 {
+/// Most bytes per parameter of an optimizer step, whatever the framework. Fused Adam reads
+/// parameter, gradient and two moments and writes three of them (28 B in fp32), and the gradient
+/// norm reads gradients once more.
+const fn optimizer_bytes(optimizer: Optimizer) -> f64 {
     match optimizer {
-        Optimizer::Adamw8bit | Optimizer::PagedAdamw8bit => 0.6,
-        Optimizer::Adamw4bit => 0.55,
-        Optimizer::AdamwBf16States => 0.75,
-        Optimizer::Lion | Optimizer::SgdMomentum => 0.75,
-        Optimizer::Sgd | Optimizer::Lomo | Optimizer::Mezo => 0.5,
-        Optimizer::Adafactor => 1.3,
-        _ => 1.0,
+        Optimizer::AdamwFused => 32.0,
+        // Moments of one byte: 4 + 4 + 1 + 1 read, 4 + 1 + 1 written.
+        Optimizer::Adamw8bit | Optimizer::PagedAdamw8bit => 20.0,
+        Optimizer::Adamw4bit => 18.0,
+        Optimizer::AdamwBf16States => 24.0,
+        Optimizer::Lion | Optimizer::SgdMomentum => 24.0,
+        Optimizer::Sgd | Optimizer::Lomo | Optimizer::Mezo => 16.0,
+        _ => 80.0,
     }
 }

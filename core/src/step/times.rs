@@ -3,7 +3,7 @@
 
 use crate::cluster::Cluster;
 use crate::collective::{Fabric, Group};
-use crate::compute::{BlockCost, Machine, Parts, Profile, Slice};
+use crate::compute::{BlockCost, Machine, Parts, Profile, Slice, selective};
 use crate::layout::{ContextStyle, Layout, Offload, Recompute, Schedule};
 use crate::pipeline::{Stage, bubble};
 use crate::workload::{Batch, BlockKind, Dispatch, Framework, Model, Recipe};
@@ -285,8 +285,7 @@ impl<'a> Composer<'a> {
         x.forward = c.forward;
         x.backward = c.backward;
         let again = match self.layout.recompute {
-            // The cheap parts only: scores of unfused attention, norms and activations.
-            Recompute::Selective => Parts { matmul: 0.0, dequantize: 0.0, ..c.recompute },
+            Recompute::Selective => c.recompute.shares(selective(self.s.recipe)),
             _ => c.recompute,
         };
         x.recompute.add(&again, redo);
