@@ -31,33 +31,46 @@ pub struct Fabric {
     pub in_switch: Option<(f64, f64)>,
     /// Network rate of one rank when all of a node send, in bytes per second.
     pub nic: f64,
-    /// Network rate of one rank for a collective of its own (all cards of its node shared by the
-    /// members of the group in it).
+    /// Time of a small collective between two nodes, in seconds.
     pub network_alpha: f64,
-    /// Time of one more node, in seconds.
-    pub network_hop: f64,
 }
 
-/// Inside a node, a collective well embedded in a training step. Source: NCCL sweeps on NVSwitch,
-/// 13 us from recorded graphs, 40 us with eager launches.
+/// Time of a small collective inside a node where the link says nothing: within a training step,
+/// between the 13 us of recorded graphs and the 40 us of eager launches.
+/// Source: NCCL sweeps on `NVSwitch`.
 const INSIDE_ALPHA: f64 = 20e-6;
+/// Approach to the full rate where the link says nothing. Source: fits of NCCL sweeps, 0.008 to
+/// 0.025 us per square root of a byte.
 const INSIDE_SQRT: f64 = 0.012e-6;
-const PCIE_ALPHA: f64 = 34e-6;
-const PCIE_SQRT: f64 = 0.03e-6;
+/// Between nodes. Source: as above, 0.016 to 0.025.
 const NETWORK_SQRT: f64 = 0.02e-6;
+/// Endless messages reach this much more than the best message of a sweep, whose rate the catalogue
+/// holds: the square-root term is what lies between. Source: the same fits.
+const ENDLESS: f64 = 1.05;
+/// Time of a small collective between two nodes with remote memory access, where the network says
+/// nothing. Source: NCCL sweeps on `RoCE` and EFA, 54 to 66 us.
+const NETWORK_ALPHA: f64 = 60e-6;
+/// One more level of a tree of nodes. Source: all-reduce sweeps from 4 to 1024 nodes.
+const TREE_LEVEL: f64 = 70e-6;
+/// One more step of a ring, to another node and to another device.
+/// Source: NCCL `src/graph/tuning.cc`, ring latencies.
+const RING_NODE: f64 = 4e-6;
+const RING_DEVICE: f64 = 0.6e-6;
+/// Handing one message on. Source: as above, base latency with one step.
+const SEND_INSIDE: f64 = 8e-6;
+const SEND_NETWORK: f64 = 15e-6;
 
 fn wire(channel: Option<&Channel>) -> Wire {
     let Some(c) = channel else {
-        return Wire { bandwidth: 1e10, all_to_all: 1e10, alpha: PCIE_ALPHA, sqrt: PCIE_SQRT };
+        return Wire { bandwidth: 1e10, all_to_all: 1e10, alpha: 2.0 * INSIDE_ALPHA, sqrt: INSIDE_SQRT };
     };
-    let pcie = c.link.starts_with("pcie");
     let ring = c.fraction.unwrap_or(0.7);
     let nominal = c.bandwidth.get();
     Wire {
-        bandwidth: nominal * ring,
+        bandwidth: nominal * ring * ENDLESS,
         all_to_all: nominal * c.all_to_all_fraction.unwrap_or(0.9 * ring),
-        alpha: if pcie { PCIE_ALPHA } else { INSIDE_ALPHA },
-        sqrt: if pcie { PCIE_SQRT } else { INSIDE_SQRT },
+        alpha: c.alpha.or(c.latency).map_or(INSIDE_ALPHA, crate::Seconds::get),
+        sqrt: c.sqrt.unwrap_or(INSIDE_SQRT),
     }
 }
 
@@ -69,13 +82,12 @@ impl Fabric {
         let domain = f64::from(cluster.domain).max(1.0);
         let inside = wire(cluster.within_domain.as_ref().or(cluster.within_node.as_ref()));
         let between = wire(cluster.within_node.as_ref().or(cluster.within_domain.as_ref()));
-        let in_switch = cluster
-            .within_domain
-            .as_ref()
-            .and_then(|c| c.in_switch.map(|s| (c.bandwidth.get() * s.fraction, f64::from(s.min_gpus))));
-        let nic = cluster
-            .network(cluster.nodes)
-            .map_or(1e9, |n| n.channel.bandwidth.get() * n.channel.fraction.unwrap_or(0.85) / per_node);
+        let in_switch = cluster.within_domain.as_ref().and_then(|c| {
+            c.in_switch.map(|s| (c.bandwidth.get() * s.fraction * ENDLESS, f64::from(s.min_gpus)))
+        });
+        let network = cluster.network(cluster.nodes).map(|n| &n.channel);
+        let nic = network.map_or(1e9, |c| c.bandwidth.get() * c.fraction.unwrap_or(0.85) / per_node);
+        let network_alpha = network.and_then(|c| c.latency).map_or(NETWORK_ALPHA, crate::Seconds::get);
         Self {
             domain: if cluster.within_domain.is_some() { domain } else { per_node },
             node: per_node.max(domain),
@@ -83,8 +95,8 @@ impl Fabric {
             between,
             in_switch,
             nic,
-            network_alpha: 60e-6,
-            network_hop: 4e-6,
+            // Latencies of a port alone are not those of a collective.
+            network_alpha: if network_alpha < 20e-6 { NETWORK_ALPHA } else { network_alpha },
         }
     }
 
@@ -108,9 +120,9 @@ impl Fabric {
         let inside_rate = if r > 1.0 { inside.bandwidth } else { f64::INFINITY };
         Wire {
             // A ring enters and leaves a node once: the members in it pool their network shares.
-            bandwidth: inside_rate.min(1.05 * self.nic * r),
+            bandwidth: inside_rate.min(ENDLESS * self.nic * r),
             all_to_all: self.nic,
-            alpha: self.network_alpha + self.network_hop * k,
+            alpha: self.network_alpha + k * (RING_NODE + (r - 1.0) * RING_DEVICE),
             sqrt: NETWORK_SQRT,
         }
     }
@@ -133,7 +145,7 @@ impl Fabric {
         if g.ranks <= 1.0 || bytes <= 0.0 {
             return 0.0;
         }
-        let (_, k, _) = self.place(g);
+        let (r, k, inside) = self.place(g);
         let mut w = self.ring(g);
         if k <= 1.0 {
             if let Some((rate, least)) = self.in_switch
@@ -143,8 +155,13 @@ impl Fabric {
                 w.bandwidth = rate;
             }
         } else {
+            // A tree of two nodes sends the message once each way, where a ring passes it almost twice.
+            if k <= 2.0 {
+                let across = ENDLESS * self.nic * r * 2.0 * (g.ranks - 1.0) / g.ranks;
+                w.bandwidth = across.min(if r > 1.0 { inside.bandwidth } else { f64::INFINITY });
+            }
             // Trees: latency grows with the logarithm of the nodes.
-            w.alpha = self.network_alpha + 70e-6 * libm::log2((k / 2.0).max(1.0));
+            w.alpha = self.network_alpha + TREE_LEVEL * libm::log2((k / 2.0).max(1.0));
         }
         w.alpha + w.sqrt * bytes.sqrt() + 2.0 * bytes * (g.ranks - 1.0) / g.ranks / w.bandwidth
     }
@@ -168,18 +185,18 @@ impl Fabric {
             1.0
         };
         let remote = bytes * distinct * (k - 1.0) / k / self.nic;
-        self.network_alpha + self.network_hop * k + local.max(remote)
+        self.network_alpha + k * RING_NODE + local.max(remote)
     }
 
     /// Seconds to hand `bytes` to a rank at distance `stride`.
     #[must_use]
     pub fn send(&self, bytes: f64, stride: f64) -> f64 {
         if stride < self.domain {
-            8e-6 + bytes / self.inside.bandwidth
+            SEND_INSIDE + bytes / self.inside.bandwidth
         } else if stride < self.node {
-            15e-6 + bytes / self.between.bandwidth
+            SEND_NETWORK + bytes / self.between.bandwidth
         } else {
-            15e-6 + bytes / self.nic
+            SEND_NETWORK + bytes / self.nic
         }
     }
 }
