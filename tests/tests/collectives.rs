@@ -3,6 +3,7 @@
 use shardwise::ClusterSpec;
 use shardwise::cluster::{Catalog, Machines};
 use shardwise::collective::{Fabric, Group};
+use shardwise::workload::Backend;
 
 /// One series of measurements.
 struct Series {
@@ -74,7 +75,7 @@ fn predicted(series: &Series, nodes: u32, per_node: u32, ranks: f64, collective:
     machines.nodes = Some(nodes);
     machines.gpus_per_node = Some(per_node);
     let (cluster, _) = ClusterSpec::Full(Box::new(machines)).resolve(Catalog::embedded()).expect("known");
-    let fabric = Fabric::new(&cluster);
+    let fabric = Fabric::new(&cluster, Backend::Nccl);
     let group = Group::new(ranks, 1.0);
     match collective {
         "all_reduce" => fabric.all_reduce(bytes, &group),
@@ -123,7 +124,7 @@ fn a_ring_all_reduce_is_a_reduce_scatter_and_an_all_gather() {
     let machines = r#"{"accelerator": "h100-sxm", "nodes": 4, "gpus_per_node": 1}"#;
     let machines: Machines = serde_json::from_str(machines).expect("a cluster");
     let (cluster, _) = ClusterSpec::Full(Box::new(machines)).resolve(Catalog::embedded()).expect("known");
-    let fabric = Fabric::new(&cluster);
+    let fabric = Fabric::new(&cluster, Backend::Nccl);
     let group = Group::new(4.0, 1.0);
     let marginal = |f: &dyn Fn(f64) -> f64| f(4e12) - f(1e12);
     let reduce = marginal(&|s| fabric.all_reduce(s, &group));

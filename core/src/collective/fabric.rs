@@ -2,6 +2,7 @@
 
 use super::Group;
 use crate::cluster::{Channel, Cluster};
+use crate::workload::Backend;
 
 /// One tier as collectives see it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,6 +61,16 @@ const RING_DEVICE: f64 = 0.6e-6;
 const SEND_INSIDE: f64 = 8e-6;
 const SEND_NETWORK: f64 = 15e-6;
 
+/// Launch of a collective on AMD parts above NVIDIA's. Source: published RCCL sweeps, judged.
+const RCCL_LAUNCH: f64 = 10e-6;
+/// Rate at which the CPU sums one rank's message, and the time of a small collective. Gloo uses one
+/// thread a pair; MPI's libraries vectorise and pipeline. Source: Gloo's and Horovod's published
+/// benchmarks, judged.
+const GLOO_HOST: f64 = 3e9;
+const GLOO_ALPHA: f64 = 200e-6;
+const MPI_HOST: f64 = 8e9;
+const MPI_ALPHA: f64 = 50e-6;
+
 fn wire(channel: Option<&Channel>) -> Wire {
     let Some(c) = channel else {
         return Wire { bandwidth: 1e10, all_to_all: 1e10, alpha: 2.0 * INSIDE_ALPHA, sqrt: INSIDE_SQRT };
@@ -77,7 +88,43 @@ fn wire(channel: Option<&Channel>) -> Wire {
 impl Fabric {
     /// The tiers of `cluster`.
     #[must_use]
-    pub fn new(cluster: &Cluster) -> Self {
+    pub fn new(cluster: &Cluster, backend: Backend) -> Self {
+        let fabric = Self::direct(cluster);
+        match backend {
+            Backend::Nccl => fabric,
+            Backend::Rccl => fabric.slower_launch(RCCL_LAUNCH),
+            Backend::Mpi => fabric.staged(cluster, MPI_HOST, MPI_ALPHA),
+            Backend::Gloo => fabric.staged(cluster, GLOO_HOST, GLOO_ALPHA),
+        }
+    }
+
+    /// Every collective takes so much longer to start.
+    fn slower_launch(mut self, extra: f64) -> Self {
+        self.inside.alpha += extra;
+        self.between.alpha += extra;
+        self.network_alpha += extra;
+        self
+    }
+
+    /// Tensors pass through host memory: down the host link, summed by the CPU at `rate` per rank,
+    /// over sockets or shared memory, and up again.
+    fn staged(mut self, cluster: &Cluster, rate: f64, alpha: f64) -> Self {
+        let host =
+            cluster.host.as_ref().map_or(rate, |c| c.bandwidth.get() * c.copy_fraction.unwrap_or(0.79));
+        let through = 1.0 / (2.0 / host + 1.0 / rate);
+        for wire in [&mut self.inside, &mut self.between] {
+            wire.bandwidth = wire.bandwidth.min(through);
+            wire.all_to_all = wire.all_to_all.min(through);
+            wire.alpha += alpha;
+        }
+        self.in_switch = None;
+        self.nic = self.nic.min(through);
+        self.network_alpha += alpha;
+        self
+    }
+
+    /// As a library that reads and writes device memory from the network sees them.
+    fn direct(cluster: &Cluster) -> Self {
         let per_node = f64::from(cluster.gpus_per_node);
         let domain = f64::from(cluster.domain).max(1.0);
         let inside = wire(cluster.within_domain.as_ref().or(cluster.within_node.as_ref()));

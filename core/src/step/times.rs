@@ -133,7 +133,7 @@ impl<'a> Setting<'a> {
             model,
             recipe,
             batch,
-            fabric: Fabric::new(cluster),
+            fabric: Fabric::new(cluster, recipe.runtime.backend),
             machine: Machine::new(cluster, recipe),
             profile: Profile::of(recipe),
             cluster,
