@@ -85,6 +85,28 @@ fn wire(channel: Option<&Channel>) -> Wire {
     }
 }
 
+/// How many copies of a token travel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Copies {
+    /// Ranks (counted with repeats) a token is meant for.
+    pub per_token: f64,
+    /// One copy crosses to a node, however many of them sit there.
+    pub once_per_node: bool,
+    /// One copy goes to a rank, however many of them it holds.
+    pub once_per_rank: bool,
+}
+
+impl Copies {
+    /// Every copy travels.
+    pub const EACH: Self = Self { per_token: 1.0, once_per_node: false, once_per_rank: false };
+}
+
+/// Of `k` copies spread evenly at random over `n` places, the share that remains when each place gets
+/// one: `n (1 - (1 - 1/n)^k) / k`.
+fn distinct(n: f64, k: f64) -> f64 {
+    if n <= 1.0 || k <= 1.0 { 1.0 } else { n * (1.0 - libm::pow(1.0 - 1.0 / n, k)) / k }
+}
+
 impl Fabric {
     /// The tiers of `cluster`.
     #[must_use]
@@ -214,24 +236,26 @@ impl Fabric {
     }
 
     /// Seconds of an exchange in which each rank sends `bytes` in equal parts to every rank of the
-    /// group. `copies` is how many ranks one token goes to: with `once_per_node` it crosses to a
-    /// node once, however many of them sit there.
+    /// group.
     #[must_use]
-    pub fn all_to_all(&self, bytes: f64, g: &Group, copies: f64, once_per_node: bool) -> f64 {
+    pub fn all_to_all(&self, bytes: f64, g: &Group) -> f64 {
+        self.dispatch(bytes, g, &Copies::EACH)
+    }
+
+    /// Seconds of an exchange in which each rank sends `bytes` of tokens, each to several ranks.
+    #[must_use]
+    pub fn dispatch(&self, bytes: f64, g: &Group, copies: &Copies) -> f64 {
         if g.ranks <= 1.0 || bytes <= 0.0 {
             return 0.0;
         }
         let (r, k, inside) = self.place(g);
-        let local = bytes * (r - 1.0) / r / inside.all_to_all;
+        let per_rank = if copies.once_per_rank { distinct(g.ranks, copies.per_token) } else { 1.0 };
+        let local = bytes * per_rank * (r - 1.0) / r / inside.all_to_all;
         if k <= 1.0 {
             return inside.alpha + local;
         }
-        let distinct = if once_per_node && copies > 1.0 {
-            k * (1.0 - libm::pow(1.0 - 1.0 / k, copies)) / copies
-        } else {
-            1.0
-        };
-        let remote = bytes * distinct * (k - 1.0) / k / self.nic;
+        let per_node = if copies.once_per_node { distinct(k, copies.per_token) } else { per_rank };
+        let remote = bytes * per_node * (k - 1.0) / k / self.nic;
         self.network_alpha + k * RING_NODE + local.max(remote)
     }
 

@@ -21,6 +21,11 @@ const GROUPED: f64 = 0.85;
 const PERMUTE: f64 = 8.0 * 2.0;
 /// Passes of separate kernels over those of fused ones. Source: open corpus, 1.2 to 3.2.
 const PERMUTE_SEPARATE: f64 = 2.4;
+/// GPT-OSS experts written out: two biases, two clamps, scaled sigmoid, plus one, two products and the
+/// router's weight, each a kernel (in fp32 in Megatron, in 16 bits in Transformers), in bytes per
+/// element of an expert's width at 16 bits. Source: `transformers` `modeling_gpt_oss.py`, Megatron-Core
+/// `transformer/moe/experts.py`.
+const CLAMPED: Pass = Pass { forward: 48.0, backward: 80.0 };
 /// Traffic of a router's scores, in bytes per expert and token: fp32 logits, softmax and top-k.
 const ROUTER: f64 = 24.0;
 /// Traffic of a state-space scan, in bytes per token and channel. Source: open corpus, one hybrid
@@ -503,12 +508,19 @@ impl Builder<'_> {
         self.product(v, &Gemm { m, n: up, k: h, count: local }, v.trains, GROUPED);
         self.product(v, &Gemm { m, n: h, k: w, count: local }, v.trains, GROUPED);
         let p = self.profile;
-        let chain = if e.kind == ExpertsKind::GatedClamped { 2.0 } else { 1.0 };
-        self.traffic(v, routed * w * chain, p.activation, p.pointwise_kernels);
-        if e.kind != ExpertsKind::Plain {
-            self.traffic(v, routed * w * chain, p.gate, p.pointwise_kernels);
-        }
         let fused = self.recipe.runtime.moe_fused;
+        match e.kind {
+            ExpertsKind::GatedClamped if !fused => {
+                let wide = if p.style == KernelStyle::Transformers { 1.0 } else { 2.0 };
+                let chain = Pass { forward: wide * CLAMPED.forward, backward: wide * CLAMPED.backward };
+                self.traffic(v, routed * w, chain, 12.0);
+            }
+            ExpertsKind::Plain => self.traffic(v, routed * w, p.activation, p.pointwise_kernels),
+            ExpertsKind::Gated | ExpertsKind::GatedClamped => {
+                self.traffic(v, routed * w, p.activation, p.pointwise_kernels);
+                self.traffic(v, routed * w, p.gate, p.pointwise_kernels);
+            }
+        }
         let permute = if fused { PERMUTE } else { PERMUTE * PERMUTE_SEPARATE };
         self.traffic(v, routed * h, Pass { forward: permute, backward: permute }, 10.0);
         if self.low_precision && self.machine.cast_read > 0.0 {

@@ -2,7 +2,7 @@
 //! but one small vector. The report wraps it; a search calls it by the million.
 
 use crate::cluster::Cluster;
-use crate::collective::{Fabric, Group};
+use crate::collective::{Copies, Fabric, Group};
 use crate::compute::{BlockCost, Machine, Parts, Profile, Slice, selective};
 use crate::layout::{ContextStyle, Layout, Offload, Recompute, Schedule};
 use crate::pipeline::{Stage, bubble};
@@ -251,7 +251,7 @@ impl<'a> Composer<'a> {
                 let exposed = (total - attention).max(RING_EXPOSED * total);
                 (exposed, total - exposed)
             }
-            ContextStyle::AllToAll => (f.all_to_all(c.qkvo_bytes, &self.cp, 1.0, false) * 4.0 / 2.0, 0.0),
+            ContextStyle::AllToAll => (f.all_to_all(c.qkvo_bytes, &self.cp), 0.0),
         }
     }
 
@@ -261,9 +261,13 @@ impl<'a> Composer<'a> {
             return (0.0, 0.0);
         }
         let runtime = &self.s.recipe.runtime;
-        let once =
-            runtime.moe_dispatch == Dispatch::Deduplicated || self.s.recipe.framework == Framework::Megatron;
-        let total = 2.0 * self.s.fabric.all_to_all(c.routed_bytes, &self.ep, c.top_k, once);
+        let fused = runtime.moe_fused || runtime.moe_dispatch == Dispatch::Deduplicated;
+        let copies = Copies {
+            per_token: c.top_k,
+            once_per_node: fused || self.s.recipe.framework == Framework::Megatron,
+            once_per_rank: fused,
+        };
+        let total = 2.0 * self.s.fabric.dispatch(c.routed_bytes, &self.ep, &copies);
         let interleaved = self.layout.pipeline_parallel > 1
             && (self.layout.pipeline_chunks > 1 || self.layout.pipeline_schedule == Schedule::DualPipe);
         let exposed = if runtime.moe_overlap.unwrap_or(interleaved) { EXPERT_EXPOSED } else { 1.0 };
