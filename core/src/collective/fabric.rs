@@ -169,6 +169,21 @@ impl Fabric {
         }
     }
 
+    /// The same tiers with every exchange taking `factor` times as long.
+    #[must_use]
+    pub fn slowed(mut self, factor: f64) -> Self {
+        for wire in [&mut self.inside, &mut self.between] {
+            wire.bandwidth /= factor;
+            wire.all_to_all /= factor;
+            wire.alpha *= factor;
+            wire.sqrt *= factor;
+        }
+        self.in_switch = self.in_switch.map(|(rate, least)| (rate / factor, least));
+        self.nic /= factor;
+        self.network_alpha *= factor;
+        self
+    }
+
     /// Members of a group in one domain, and how many such clusters of members there are; the wire
     /// inside and the rate across.
     fn place(&self, g: &Group) -> (f64, f64, Wire) {

@@ -553,8 +553,8 @@ impl Builder<'_> {
 
     fn finish(mut self, block: &Block) -> BlockCost {
         let launch = self.kernels * self.profile.launch;
-        self.cost.host_forward = launch + self.host.forward;
-        self.cost.host_backward = launch * BACKWARD_HOST + self.host.backward;
+        self.cost.host_forward = self.machine.host * (launch + self.host.forward);
+        self.cost.host_backward = self.machine.host * (launch * BACKWARD_HOST + self.host.backward);
         if block.kind != BlockKind::Layer {
             self.cost.recompute = Parts::default();
         }

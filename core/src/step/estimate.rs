@@ -95,31 +95,36 @@ pub fn estimate(
     batch: &Batch,
     cluster: &Cluster,
 ) -> StepReport {
-    let setting = Setting::new(model, recipe, *batch, cluster);
-    let times = setting.times(layout);
-    let rules = FlopRules {
-        seq_len: setting.batch.seq_len,
-        sequences: batch.global_batch as f64,
-        causal_half: true,
-        recompute: layout.recompute,
-        recompute_every: layout.recompute_every,
-    };
-    let flops = step_flops(model, recipe, &rules);
-    let seconds = times.total();
-    let peak = setting.machine.peak * layout.world() as f64 * seconds;
-    let time = terms(TIME, &times);
-    let bottleneck = bottleneck(&times);
-    StepReport {
-        time,
-        hidden: terms(HIDDEN, &times),
-        model_flops: Flops::of(flops.model()),
-        hardware_flops: Flops::of(flops.hardware()),
-        tokens: (setting.batch.seq_len * batch.global_batch) as f64,
-        mfu: flops.model() / peak,
-        hfu: flops.hardware() / peak,
-        bottleneck,
-        remedies: super::remedies::remedies(&setting, layout, &times),
-        interval80: super::interval::interval(model, cluster, seconds),
+    Setting::new(model, recipe, *batch, cluster).report(layout)
+}
+
+impl Setting<'_> {
+    /// The report of one layout.
+    #[must_use]
+    pub fn report(&self, layout: &Layout) -> StepReport {
+        let times = self.times(layout);
+        let rules = FlopRules {
+            seq_len: self.batch.seq_len,
+            sequences: self.batch.global_batch as f64,
+            causal_half: true,
+            recompute: layout.recompute,
+            recompute_every: layout.recompute_every,
+        };
+        let flops = step_flops(self.model, self.recipe, &rules);
+        let seconds = times.total();
+        let peak = self.machine.peak * layout.world() as f64 * seconds;
+        StepReport {
+            time: terms(TIME, &times),
+            hidden: terms(HIDDEN, &times),
+            model_flops: Flops::of(flops.model()),
+            hardware_flops: Flops::of(flops.hardware()),
+            tokens: self.batch.seq_len as f64 * self.batch.global_batch as f64,
+            mfu: flops.model() / peak,
+            hfu: flops.hardware() / peak,
+            bottleneck: bottleneck(&times),
+            remedies: super::remedies::remedies(self, layout, &times),
+            interval80: super::interval::interval(self.model, self.cluster, seconds),
+        }
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) fn remedies(s: &Setting<'_>, layout: &Layout, now: &StepTimes) -> Vec
         tell(change, &s.times(&other));
     }
     for (change, recipe) in recipes(s.recipe, now) {
-        let other = Setting::new(s.model, &recipe, s.batch, s.cluster);
+        let other = Setting::new(s.model, &recipe, s.batch, s.cluster).calibrated(&s.calibration);
         tell(change, &other.times(layout));
     }
     if now.data + now.sharded + now.expert + now.tensor + now.context + now.send > 0.0 {

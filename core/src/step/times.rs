@@ -1,6 +1,7 @@
 //! The arithmetic of a step: plain seconds from plain numbers, nothing printed, nothing allocated
 //! but one small vector. The report wraps it; a search calls it by the million.
 
+use crate::calibrate::Calibration;
 use crate::cluster::Cluster;
 use crate::collective::{Copies, Fabric, Group};
 use crate::compute::{BlockCost, Machine, Parts, Profile, Slice, selective};
@@ -122,6 +123,8 @@ pub struct Setting<'a> {
     pub profile: &'static Profile,
     /// The cluster.
     pub cluster: &'a Cluster,
+    /// Factors learnt from measured steps, already in the rates and tiers.
+    pub calibration: Calibration,
 }
 
 impl<'a> Setting<'a> {
@@ -137,7 +140,22 @@ impl<'a> Setting<'a> {
             machine: Machine::new(cluster, recipe),
             profile: Profile::of(recipe),
             cluster,
+            calibration: Calibration::default(),
         }
+    }
+
+    /// The same with factors learnt from measured steps.
+    #[must_use]
+    pub fn calibrated(&self, c: &Calibration) -> Self {
+        let mut out = *self;
+        out.machine.matmul /= c.matmul;
+        out.machine.matmul16 /= c.matmul;
+        out.machine.attention /= c.attention;
+        out.machine.bandwidth /= c.memory;
+        out.machine.host *= c.host;
+        out.fabric = out.fabric.slowed(c.network);
+        out.calibration = *c;
+        out
     }
 
     /// Cost of each distinct block on one rank.
