@@ -11,7 +11,7 @@ mod profile;
 mod walk;
 
 pub use cost::{BlockCost, Parts, Slice};
-pub use flops::{FlopCount, FlopRules, block_flops, step_flops};
+pub use flops::{FlopCount, FlopRules, block_flops, selective, step_flops};
 pub use gemm::{Gemm, shape_efficiency};
 pub use machine::Machine;
 pub use profile::{KernelStyle, Profile};

@@ -6,6 +6,7 @@
 
 pub mod api;
 mod assumption;
+pub mod calibrate;
 pub mod checkpoint;
 pub mod cluster;
 pub mod collective;

@@ -1,6 +1,8 @@
 //! One optimizer step: what the ranks compute, what of the communication is exposed, what idles.
 
 mod estimate;
+mod interval;
+mod remedies;
 mod report;
 mod stalls;
 mod states;

@@ -2,9 +2,9 @@ use serde_json::json;
 use shardwise::step;
 fn main() {
     let file = std::env::args().nth(1).unwrap();
-    for (row, asked) in shardwise_tests::throughput::requests(std::path::Path::new(&file)).unwrap() {
+    for (row, asked, m) in shardwise_tests::throughput::requests(std::path::Path::new(&file)).unwrap() {
         let r = step::estimate(&asked.model, &asked.recipe, &asked.layout, &asked.batch, &asked.cluster);
-        let m = row.step_seconds(asked.batch.seq_len * asked.batch.global_batch).unwrap();
+
         let t: serde_json::Map<String, serde_json::Value> = r
             .time
             .0

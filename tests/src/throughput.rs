@@ -2,9 +2,10 @@
 //!
 //! Each row's request is made from its `inputs` object and its shape, parallel, batch, network and
 //! framework fields alone; [`request`] holds what is assumed for inputs a source does not state.
-//! Rows are compared by step time. Rows that publish only TFLOP/s are left out: three conventions
-//! are in use. Rows listed in `defects.csv` beside the file are left out under that reason.
+//! Rows are compared by step time. Rows that publish only TFLOP/s are scored where their framework's
+//! FLOP formula is known ([`conventions`]) and left out elsewhere: several are in use. Rows listed in `defects.csv` beside the file are left out under that reason.
 
+mod conventions;
 mod grids;
 pub mod request;
 pub mod row;
@@ -48,7 +49,8 @@ fn measured_runs(file: &Path, out: &mut Score) -> Result<Vec<(Row, Asked, f64)>,
                 continue;
             }
         };
-        match row.step_seconds(asked.batch.seq_len * asked.batch.global_batch) {
+        let tokens = asked.batch.seq_len * asked.batch.global_batch;
+        match row.step_seconds(tokens).or_else(|| conventions::step_seconds(&row, &asked)) {
             Some(measured) => runs.push((row, asked, measured)),
             None => out.skip("no speed in tokens/s or seconds"),
         }
@@ -111,7 +113,7 @@ fn defects(file: &Path) -> BTreeMap<String, String> {
         .collect()
 }
 
-pub fn requests(file: &Path) -> Result<Vec<(Row, Asked)>, String> {
+pub fn requests(file: &Path) -> Result<Vec<(Row, Asked, f64)>, String> {
     let mut out = Score::default();
-    Ok(measured_runs(file, &mut out)?.into_iter().map(|(r, a, _)| (r, a)).collect())
+    measured_runs(file, &mut out)
 }

@@ -2,6 +2,7 @@
 
 use super::Group;
 use crate::cluster::{Channel, Cluster};
+use crate::workload::Backend;
 
 /// One tier as collectives see it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,51 +32,131 @@ pub struct Fabric {
     pub in_switch: Option<(f64, f64)>,
     /// Network rate of one rank when all of a node send, in bytes per second.
     pub nic: f64,
-    /// Network rate of one rank for a collective of its own (all cards of its node shared by the
-    /// members of the group in it).
+    /// Time of a small collective between two nodes, in seconds.
     pub network_alpha: f64,
-    /// Time of one more node, in seconds.
-    pub network_hop: f64,
 }
 
-/// Inside a node, a collective well embedded in a training step. Source: NCCL sweeps on NVSwitch,
-/// 13 us from recorded graphs, 40 us with eager launches.
+/// Time of a small collective inside a node where the link says nothing: within a training step,
+/// between the 13 us of recorded graphs and the 40 us of eager launches.
+/// Source: NCCL sweeps on `NVSwitch`.
 const INSIDE_ALPHA: f64 = 20e-6;
+/// Approach to the full rate where the link says nothing. Source: fits of NCCL sweeps, 0.008 to
+/// 0.025 us per square root of a byte.
 const INSIDE_SQRT: f64 = 0.012e-6;
-const PCIE_ALPHA: f64 = 34e-6;
-const PCIE_SQRT: f64 = 0.03e-6;
+/// Between nodes. Source: as above, 0.016 to 0.025.
 const NETWORK_SQRT: f64 = 0.02e-6;
+/// Endless messages reach this much more than the best message of a sweep, whose rate the catalogue
+/// holds: the square-root term is what lies between. Source: the same fits.
+const ENDLESS: f64 = 1.05;
+/// Time of a small collective between two nodes with remote memory access, where the network says
+/// nothing. Source: NCCL sweeps on `RoCE` and EFA, 54 to 66 us.
+const NETWORK_ALPHA: f64 = 60e-6;
+/// One more level of a tree of nodes. Source: all-reduce sweeps from 4 to 1024 nodes.
+const TREE_LEVEL: f64 = 70e-6;
+/// One more step of a ring, to another node and to another device.
+/// Source: NCCL `src/graph/tuning.cc`, ring latencies.
+const RING_NODE: f64 = 4e-6;
+const RING_DEVICE: f64 = 0.6e-6;
+/// Handing one message on. Source: as above, base latency with one step.
+const SEND_INSIDE: f64 = 8e-6;
+const SEND_NETWORK: f64 = 15e-6;
+
+/// Launch of a collective on AMD parts above NVIDIA's. Source: published RCCL sweeps, judged.
+const RCCL_LAUNCH: f64 = 10e-6;
+/// Rate at which the CPU sums one rank's message, and the time of a small collective. Gloo uses one
+/// thread a pair; MPI's libraries vectorise and pipeline. Source: Gloo's and Horovod's published
+/// benchmarks, judged.
+const GLOO_HOST: f64 = 3e9;
+const GLOO_ALPHA: f64 = 200e-6;
+const MPI_HOST: f64 = 8e9;
+const MPI_ALPHA: f64 = 50e-6;
 
 fn wire(channel: Option<&Channel>) -> Wire {
     let Some(c) = channel else {
-        return Wire { bandwidth: 1e10, all_to_all: 1e10, alpha: PCIE_ALPHA, sqrt: PCIE_SQRT };
+        return Wire { bandwidth: 1e10, all_to_all: 1e10, alpha: 2.0 * INSIDE_ALPHA, sqrt: INSIDE_SQRT };
     };
-    let pcie = c.link.starts_with("pcie");
     let ring = c.fraction.unwrap_or(0.7);
     let nominal = c.bandwidth.get();
     Wire {
-        bandwidth: nominal * ring,
+        bandwidth: nominal * ring * ENDLESS,
         all_to_all: nominal * c.all_to_all_fraction.unwrap_or(0.9 * ring),
-        alpha: if pcie { PCIE_ALPHA } else { INSIDE_ALPHA },
-        sqrt: if pcie { PCIE_SQRT } else { INSIDE_SQRT },
+        alpha: c.alpha.or(c.latency).map_or(INSIDE_ALPHA, crate::Seconds::get),
+        sqrt: c.sqrt.unwrap_or(INSIDE_SQRT),
     }
+}
+
+/// How many copies of a token travel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Copies {
+    /// Ranks (counted with repeats) a token is meant for.
+    pub per_token: f64,
+    /// One copy crosses to a node, however many of them sit there.
+    pub once_per_node: bool,
+    /// One copy goes to a rank, however many of them it holds.
+    pub once_per_rank: bool,
+}
+
+impl Copies {
+    /// Every copy travels.
+    pub const EACH: Self = Self { per_token: 1.0, once_per_node: false, once_per_rank: false };
+}
+
+/// Of `k` copies spread evenly at random over `n` places, the share that remains when each place gets
+/// one: `n (1 - (1 - 1/n)^k) / k`.
+fn distinct(n: f64, k: f64) -> f64 {
+    if n <= 1.0 || k <= 1.0 { 1.0 } else { n * (1.0 - libm::pow(1.0 - 1.0 / n, k)) / k }
 }
 
 impl Fabric {
     /// The tiers of `cluster`.
     #[must_use]
-    pub fn new(cluster: &Cluster) -> Self {
+    pub fn new(cluster: &Cluster, backend: Backend) -> Self {
+        let fabric = Self::direct(cluster);
+        match backend {
+            Backend::Nccl => fabric,
+            Backend::Rccl => fabric.slower_launch(RCCL_LAUNCH),
+            Backend::Mpi => fabric.staged(cluster, MPI_HOST, MPI_ALPHA),
+            Backend::Gloo => fabric.staged(cluster, GLOO_HOST, GLOO_ALPHA),
+        }
+    }
+
+    /// Every collective takes so much longer to start.
+    fn slower_launch(mut self, extra: f64) -> Self {
+        self.inside.alpha += extra;
+        self.between.alpha += extra;
+        self.network_alpha += extra;
+        self
+    }
+
+    /// Tensors pass through host memory: down the host link, summed by the CPU at `rate` per rank,
+    /// over sockets or shared memory, and up again.
+    fn staged(mut self, cluster: &Cluster, rate: f64, alpha: f64) -> Self {
+        let host =
+            cluster.host.as_ref().map_or(rate, |c| c.bandwidth.get() * c.copy_fraction.unwrap_or(0.79));
+        let through = 1.0 / (2.0 / host + 1.0 / rate);
+        for wire in [&mut self.inside, &mut self.between] {
+            wire.bandwidth = wire.bandwidth.min(through);
+            wire.all_to_all = wire.all_to_all.min(through);
+            wire.alpha += alpha;
+        }
+        self.in_switch = None;
+        self.nic = self.nic.min(through);
+        self.network_alpha += alpha;
+        self
+    }
+
+    /// As a library that reads and writes device memory from the network sees them.
+    fn direct(cluster: &Cluster) -> Self {
         let per_node = f64::from(cluster.gpus_per_node);
         let domain = f64::from(cluster.domain).max(1.0);
         let inside = wire(cluster.within_domain.as_ref().or(cluster.within_node.as_ref()));
         let between = wire(cluster.within_node.as_ref().or(cluster.within_domain.as_ref()));
-        let in_switch = cluster
-            .within_domain
-            .as_ref()
-            .and_then(|c| c.in_switch.map(|s| (c.bandwidth.get() * s.fraction, f64::from(s.min_gpus))));
-        let nic = cluster
-            .network(cluster.nodes)
-            .map_or(1e9, |n| n.channel.bandwidth.get() * n.channel.fraction.unwrap_or(0.85) / per_node);
+        let in_switch = cluster.within_domain.as_ref().and_then(|c| {
+            c.in_switch.map(|s| (c.bandwidth.get() * s.fraction * ENDLESS, f64::from(s.min_gpus)))
+        });
+        let network = cluster.network(cluster.nodes).map(|n| &n.channel);
+        let nic = network.map_or(1e9, |c| c.bandwidth.get() * c.fraction.unwrap_or(0.85) / per_node);
+        let network_alpha = network.and_then(|c| c.latency).map_or(NETWORK_ALPHA, crate::Seconds::get);
         Self {
             domain: if cluster.within_domain.is_some() { domain } else { per_node },
             node: per_node.max(domain),
@@ -83,9 +164,24 @@ impl Fabric {
             between,
             in_switch,
             nic,
-            network_alpha: 60e-6,
-            network_hop: 4e-6,
+            // Latencies of a port alone are not those of a collective.
+            network_alpha: if network_alpha < 20e-6 { NETWORK_ALPHA } else { network_alpha },
         }
+    }
+
+    /// The same tiers with every exchange taking `factor` times as long.
+    #[must_use]
+    pub fn slowed(mut self, factor: f64) -> Self {
+        for wire in [&mut self.inside, &mut self.between] {
+            wire.bandwidth /= factor;
+            wire.all_to_all /= factor;
+            wire.alpha *= factor;
+            wire.sqrt *= factor;
+        }
+        self.in_switch = self.in_switch.map(|(rate, least)| (rate / factor, least));
+        self.nic /= factor;
+        self.network_alpha *= factor;
+        self
     }
 
     /// Members of a group in one domain, and how many such clusters of members there are; the wire
@@ -108,9 +204,9 @@ impl Fabric {
         let inside_rate = if r > 1.0 { inside.bandwidth } else { f64::INFINITY };
         Wire {
             // A ring enters and leaves a node once: the members in it pool their network shares.
-            bandwidth: inside_rate.min(1.05 * self.nic * r),
+            bandwidth: inside_rate.min(ENDLESS * self.nic * r),
             all_to_all: self.nic,
-            alpha: self.network_alpha + self.network_hop * k,
+            alpha: self.network_alpha + k * (RING_NODE + (r - 1.0) * RING_DEVICE),
             sqrt: NETWORK_SQRT,
         }
     }
@@ -133,7 +229,7 @@ impl Fabric {
         if g.ranks <= 1.0 || bytes <= 0.0 {
             return 0.0;
         }
-        let (_, k, _) = self.place(g);
+        let (r, k, inside) = self.place(g);
         let mut w = self.ring(g);
         if k <= 1.0 {
             if let Some((rate, least)) = self.in_switch
@@ -143,43 +239,50 @@ impl Fabric {
                 w.bandwidth = rate;
             }
         } else {
+            // A tree of two nodes sends the message once each way, where a ring passes it almost twice.
+            if k <= 2.0 {
+                let across = ENDLESS * self.nic * r * 2.0 * (g.ranks - 1.0) / g.ranks;
+                w.bandwidth = across.min(if r > 1.0 { inside.bandwidth } else { f64::INFINITY });
+            }
             // Trees: latency grows with the logarithm of the nodes.
-            w.alpha = self.network_alpha + 70e-6 * libm::log2((k / 2.0).max(1.0));
+            w.alpha = self.network_alpha + TREE_LEVEL * libm::log2((k / 2.0).max(1.0));
         }
         w.alpha + w.sqrt * bytes.sqrt() + 2.0 * bytes * (g.ranks - 1.0) / g.ranks / w.bandwidth
     }
 
     /// Seconds of an exchange in which each rank sends `bytes` in equal parts to every rank of the
-    /// group. `copies` is how many ranks one token goes to: with `once_per_node` it crosses to a
-    /// node once, however many of them sit there.
+    /// group.
     #[must_use]
-    pub fn all_to_all(&self, bytes: f64, g: &Group, copies: f64, once_per_node: bool) -> f64 {
+    pub fn all_to_all(&self, bytes: f64, g: &Group) -> f64 {
+        self.dispatch(bytes, g, &Copies::EACH)
+    }
+
+    /// Seconds of an exchange in which each rank sends `bytes` of tokens, each to several ranks.
+    #[must_use]
+    pub fn dispatch(&self, bytes: f64, g: &Group, copies: &Copies) -> f64 {
         if g.ranks <= 1.0 || bytes <= 0.0 {
             return 0.0;
         }
         let (r, k, inside) = self.place(g);
-        let local = bytes * (r - 1.0) / r / inside.all_to_all;
+        let per_rank = if copies.once_per_rank { distinct(g.ranks, copies.per_token) } else { 1.0 };
+        let local = bytes * per_rank * (r - 1.0) / r / inside.all_to_all;
         if k <= 1.0 {
             return inside.alpha + local;
         }
-        let distinct = if once_per_node && copies > 1.0 {
-            k * (1.0 - libm::pow(1.0 - 1.0 / k, copies)) / copies
-        } else {
-            1.0
-        };
-        let remote = bytes * distinct * (k - 1.0) / k / self.nic;
-        self.network_alpha + self.network_hop * k + local.max(remote)
+        let per_node = if copies.once_per_node { distinct(k, copies.per_token) } else { per_rank };
+        let remote = bytes * per_node * (k - 1.0) / k / self.nic;
+        self.network_alpha + k * RING_NODE + local.max(remote)
     }
 
     /// Seconds to hand `bytes` to a rank at distance `stride`.
     #[must_use]
     pub fn send(&self, bytes: f64, stride: f64) -> f64 {
         if stride < self.domain {
-            8e-6 + bytes / self.inside.bandwidth
+            SEND_INSIDE + bytes / self.inside.bandwidth
         } else if stride < self.node {
-            15e-6 + bytes / self.between.bandwidth
+            SEND_NETWORK + bytes / self.between.bandwidth
         } else {
-            15e-6 + bytes / self.nic
+            SEND_NETWORK + bytes / self.nic
         }
     }
 }

@@ -7,7 +7,7 @@ use super::gemm::Gemm;
 use super::machine::Machine;
 use super::profile::{KernelStyle, Pass, Profile};
 use super::walk::{Slots, Visit, adapter_parameters, walk};
-use crate::layout::{Layout, Recompute};
+use crate::layout::Layout;
 use crate::workload::{
     AdapterKind, BaseQuantization, Block, BlockKind, Experts, ExpertsKind, Linear, LossKernel, Method,
     OpKind, QatScheme, Recipe, Scan, Split,
@@ -21,6 +21,11 @@ const GROUPED: f64 = 0.85;
 const PERMUTE: f64 = 8.0 * 2.0;
 /// Passes of separate kernels over those of fused ones. Source: open corpus, 1.2 to 3.2.
 const PERMUTE_SEPARATE: f64 = 2.4;
+/// GPT-OSS experts written out: two biases, two clamps, scaled sigmoid, plus one, two products and the
+/// router's weight, each a kernel (in fp32 in Megatron, in 16 bits in Transformers), in bytes per
+/// element of an expert's width at 16 bits. Source: `transformers` `modeling_gpt_oss.py`, Megatron-Core
+/// `transformer/moe/experts.py`.
+const CLAMPED: Pass = Pass { forward: 48.0, backward: 80.0 };
 /// Traffic of a router's scores, in bytes per expert and token: fp32 logits, softmax and top-k.
 const ROUTER: f64 = 24.0;
 /// Traffic of a state-space scan, in bytes per token and channel. Source: open corpus, one hybrid
@@ -61,6 +66,18 @@ impl Parts {
         self.matmul + self.attention + self.traffic + self.cast + self.dequantize + self.gap
     }
 
+    /// The same with products, traffic (and casts, dequantisation) and attention scaled apart.
+    pub(crate) fn shares(&self, [products, traffic, attention]: [f64; 3]) -> Self {
+        Self {
+            matmul: products * self.matmul,
+            attention: attention * self.attention,
+            traffic: traffic * self.traffic,
+            cast: products * self.cast,
+            dequantize: products * self.dequantize,
+            gap: traffic.max(products) * self.gap,
+        }
+    }
+
     /// Adds `n` times another.
     pub(crate) fn add(&mut self, o: &Self, n: f64) {
         self.matmul += n * o.matmul;
@@ -87,8 +104,6 @@ pub struct Slice {
     pub cp: f64,
     /// Expert-parallel ranks.
     pub ep: f64,
-    /// What checkpoints drop.
-    pub recompute: Recompute,
 }
 
 impl Slice {
@@ -103,7 +118,6 @@ impl Slice {
             sp: if layout.sequence_parallel { tp } else { 1.0 },
             cp: layout.context_parallel as f64,
             ep: layout.expert_parallel as f64,
-            recompute: layout.recompute,
         }
     }
 
@@ -235,7 +249,7 @@ impl Builder<'_> {
                 };
                 self.cost.forward.attention += t.forward;
                 self.cost.backward.attention += t.backward;
-                if v.recomputed || (self.slice.recompute == Recompute::Selective && unfused) {
+                if v.recomputed {
                     self.cost.recompute.attention += t.forward;
                 }
                 self.kernels(v, if unfused { 6.0 } else { 2.0 });
@@ -494,12 +508,19 @@ impl Builder<'_> {
         self.product(v, &Gemm { m, n: up, k: h, count: local }, v.trains, GROUPED);
         self.product(v, &Gemm { m, n: h, k: w, count: local }, v.trains, GROUPED);
         let p = self.profile;
-        let chain = if e.kind == ExpertsKind::GatedClamped { 2.0 } else { 1.0 };
-        self.traffic(v, routed * w * chain, p.activation, p.pointwise_kernels);
-        if e.kind != ExpertsKind::Plain {
-            self.traffic(v, routed * w * chain, p.gate, p.pointwise_kernels);
-        }
         let fused = self.recipe.runtime.moe_fused;
+        match e.kind {
+            ExpertsKind::GatedClamped if !fused => {
+                let wide = if p.style == KernelStyle::Transformers { 1.0 } else { 2.0 };
+                let chain = Pass { forward: wide * CLAMPED.forward, backward: wide * CLAMPED.backward };
+                self.traffic(v, routed * w, chain, 12.0);
+            }
+            ExpertsKind::Plain => self.traffic(v, routed * w, p.activation, p.pointwise_kernels),
+            ExpertsKind::Gated | ExpertsKind::GatedClamped => {
+                self.traffic(v, routed * w, p.activation, p.pointwise_kernels);
+                self.traffic(v, routed * w, p.gate, p.pointwise_kernels);
+            }
+        }
         let permute = if fused { PERMUTE } else { PERMUTE * PERMUTE_SEPARATE };
         self.traffic(v, routed * h, Pass { forward: permute, backward: permute }, 10.0);
         if self.low_precision && self.machine.cast_read > 0.0 {
@@ -532,8 +553,8 @@ impl Builder<'_> {
 
     fn finish(mut self, block: &Block) -> BlockCost {
         let launch = self.kernels * self.profile.launch;
-        self.cost.host_forward = launch + self.host.forward;
-        self.cost.host_backward = launch * BACKWARD_HOST + self.host.backward;
+        self.cost.host_forward = self.machine.host * (launch + self.host.forward);
+        self.cost.host_backward = self.machine.host * (launch * BACKWARD_HOST + self.host.backward);
         if block.kind != BlockKind::Layer {
             self.cost.recompute = Parts::default();
         }

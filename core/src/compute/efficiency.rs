@@ -1,6 +1,7 @@
 //! Measured efficiencies as data: how much of its best each part sustains in training, and which
 //! share of the peak each generation of attention kernels reaches. Rows carry their source.
 
+use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use serde::Deserialize;
@@ -67,12 +68,12 @@ fn parts() -> &'static [Part] {
 
 /// The row of a cluster's accelerator. A part that is not listed is taken for one of its
 /// manufacturer's current data-centre kind, with multiprocessors in proportion to its peak.
-pub(super) fn part(cluster: &Cluster) -> Part {
+pub(super) fn part(cluster: &Cluster) -> Cow<'static, Part> {
     if let Some(row) = parts().iter().find(|p| p.id == cluster.accelerator) {
-        return row.clone();
+        return Cow::Borrowed(row);
     }
     let half = cluster.peaks.bf16.or(cluster.peaks.fp16).map_or(3e14, crate::FlopsPerSecond::get);
-    Part {
+    Cow::Owned(Part {
         id: String::new(),
         architecture: if cluster.vendor == "NVIDIA" { "hopper" } else { "other" }.to_owned(),
         multiprocessors: (half / 7.5e12).clamp(16.0, 512.0),
@@ -82,7 +83,7 @@ pub(super) fn part(cluster: &Cluster) -> Part {
         reference_w: None,
         _source: String::new(),
         _as_of: String::new(),
-    }
+    })
 }
 
 /// Share of the 16-bit peak that an attention kernel reaches with long sequences and heads of 128.

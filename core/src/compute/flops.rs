@@ -90,6 +90,15 @@ pub(super) const fn stops_early(recipe: &Recipe) -> bool {
     )
 }
 
+/// What selective recompute runs again, as shares of a full one: products, traffic, attention.
+/// Source: Megatron's `core_attn` runs attention again and nothing else (Korthikanti 2022);
+/// torchtitan's per-operation policy keeps attention and every second product.
+#[must_use]
+pub fn selective(recipe: &Recipe) -> [f64; 3] {
+    let unfused = matches!(recipe.attention, AttentionKernel::Eager | AttentionKernel::Math);
+    if stops_early(recipe) { [0.5, 1.0, if unfused { 1.0 } else { 0.0 }] } else { [0.0, 0.0, 1.0] }
+}
+
 /// Scores of one sequence and head that are computed.
 fn scores(a: &Attention, seq: f64, causal_half: bool) -> f64 {
     let window = a.window.map_or(seq, |w| (w as f64).min(seq));
@@ -114,7 +123,7 @@ pub fn block_flops(block: &Block, recipe: &Recipe, rules: &FlopRules, input_grad
     let seq = rules.seq_len as f64;
     let tokens = seq * rules.sequences;
     let mut c = FlopCount::default();
-    let mut layer_recompute = 0.0;
+    let (mut layer_recompute, mut attention_recompute) = (0.0, 0.0);
     for v in walk(block, recipe, input_gradient, stops_early(recipe)) {
         let weights = match v.op.kind {
             OpKind::Linear(l) => {
@@ -144,8 +153,8 @@ pub fn block_flops(block: &Block, recipe: &Recipe, rules: &FlopRules, input_grad
                 c.attention_backward_needed += needed;
                 // A fused kernel multiplies q and k once more to find the scores again.
                 c.attention_backward += needed + if fused && v.input_gradient { qk } else { 0.0 };
-                if v.recomputed || (rules.recompute == Recompute::Selective && !fused) {
-                    layer_recompute += qk + pv;
+                if v.recomputed {
+                    attention_recompute += qk + pv;
                 }
                 continue;
             }
@@ -157,15 +166,13 @@ pub fn block_flops(block: &Block, recipe: &Recipe, rules: &FlopRules, input_grad
         c.backward_input += if v.input_gradient { product } else { 0.0 };
         layer_recompute += if v.recomputed { product } else { 0.0 };
     }
-    c.recompute = match (block.kind, rules.recompute) {
-        (BlockKind::Layer, Recompute::Full) => layer_recompute / rules.recompute_every.max(1) as f64,
-        (BlockKind::Layer, Recompute::Selective)
-            if matches!(recipe.attention, AttentionKernel::Eager | AttentionKernel::Math) =>
-        {
-            c.attention_forward
-        }
-        _ => 0.0,
+    let shares = match (block.kind, rules.recompute) {
+        (BlockKind::Layer, Recompute::Full) => [1.0; 3],
+        (BlockKind::Layer, Recompute::Selective) => selective(recipe),
+        _ => [0.0; 3],
     };
+    let [products, _, attention] = shares.map(|s| s / rules.recompute_every.max(1) as f64);
+    c.recompute = products * layer_recompute + attention * attention_recompute;
     c
 }
 

@@ -39,6 +39,8 @@ pub struct Machine {
     pub cast_read: f64,
     /// Writes of that cast.
     pub cast_write: f64,
+    /// Factor on the time the host takes to issue work.
+    pub host: f64,
 }
 
 impl Machine {
@@ -77,6 +79,7 @@ impl Machine {
             gap: GAP,
             cast_read,
             cast_write,
+            host: 1.0,
         }
     }
 

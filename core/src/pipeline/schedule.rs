@@ -26,8 +26,8 @@ impl Stage {
 ///
 /// Sources: `GPipe` and 1F1B `(p - 1) t`, interleaved `(p - 1) t / v` (Narayanan 2021, section 2.2);
 /// H1 `(p - 1)(F + B - W)`, H2 `(p - 1)(F + B - 2 W)` (Qi 2024, table 1), V the same as H2 at the
-/// memory of 1F1B (Qi 2024b); `DualPipe` `(p / 2 - 1)(F + B + W - 3 W)` with forward and backward of
-/// two directions beside each other (DeepSeek-AI 2024, table 2).
+/// memory of 1F1B (Qi 2024b); `DualPipe` `(p / 2 - 1)(F + 2 B - W)`: with whole backwards B + W, (F&B) + (B + W) - 3 W
+/// (DeepSeek-AI 2024, table 2).
 ///
 /// ```
 /// use shardwise::layout::Schedule;
@@ -37,7 +37,7 @@ impl Stage {
 /// assert_eq!(bubble(Schedule::Interleaved, 4.0, 3.0, &t), 3.0);
 /// assert_eq!(bubble(Schedule::ZeroBubbleH1, 4.0, 1.0, &t), 3.0);
 /// assert_eq!(bubble(Schedule::ZeroBubbleH2, 4.0, 1.0, &t), 0.0);
-/// assert_eq!(bubble(Schedule::DualPipe, 4.0, 2.0, &t), 0.0);
+/// assert_eq!(bubble(Schedule::DualPipe, 4.0, 2.0, &t), 2.0);
 /// ```
 #[must_use]
 pub fn bubble(schedule: Schedule, p: f64, v: f64, mean: &Stage) -> f64 {
@@ -50,6 +50,6 @@ pub fn bubble(schedule: Schedule, p: f64, v: f64, mean: &Stage) -> f64 {
         Schedule::Interleaved => (p - 1.0) * (f + b + w) / v.max(1.0),
         Schedule::ZeroBubbleH1 => (p - 1.0) * (f + b - w).max(0.0),
         Schedule::ZeroBubbleH2 | Schedule::ZeroBubbleV => (p - 1.0) * (f + b - 2.0 * w).max(0.0),
-        Schedule::DualPipe => (p / 2.0 - 1.0).max(0.0) * (f + b - 2.0 * w).max(0.0),
+        Schedule::DualPipe => (p / 2.0 - 1.0).max(0.0) * (f + 2.0 * b - w).max(0.0),
     }
 }

@@ -8,7 +8,7 @@ use crate::cluster::Cluster;
 use crate::compute::{FlopRules, step_flops};
 use crate::layout::Layout;
 use crate::quantity::{Flops, Seconds};
-use crate::term::{Interval80, Term, Terms};
+use crate::term::{Term, Terms};
 use crate::workload::{Batch, Model, Recipe};
 
 /// A line of the report: name, formula, source and how to read it from the times.
@@ -95,35 +95,64 @@ pub fn estimate(
     batch: &Batch,
     cluster: &Cluster,
 ) -> StepReport {
-    let setting = Setting::new(model, recipe, *batch, cluster);
-    let times = setting.times(layout);
-    let rules = FlopRules {
-        seq_len: setting.batch.seq_len,
-        sequences: batch.global_batch as f64,
-        causal_half: true,
-        recompute: layout.recompute,
-        recompute_every: layout.recompute_every,
-    };
-    let flops = step_flops(model, recipe, &rules);
-    let seconds = times.total();
-    let peak = setting.machine.peak * layout.world() as f64 * seconds;
-    let time = terms(TIME, &times);
-    let bottleneck = time
-        .0
-        .iter()
-        .filter(|t| !t.name.ends_with("matmul") && !t.name.ends_with("attention"))
-        .max_by(|a, b| a.amount.get().total_cmp(&b.amount.get()))
-        .map_or(Cow::Borrowed("none"), |t| t.name.clone());
-    StepReport {
-        time,
-        hidden: terms(HIDDEN, &times),
-        model_flops: Flops::of(flops.model()),
-        hardware_flops: Flops::of(flops.hardware()),
-        tokens: (setting.batch.seq_len * batch.global_batch) as f64,
-        mfu: flops.model() / peak,
-        hfu: flops.hardware() / peak,
-        bottleneck,
-        remedies: Vec::new(),
-        interval80: Interval80 { low: Seconds::of(seconds * 0.8), high: Seconds::of(seconds * 1.25) },
+    Setting::new(model, recipe, *batch, cluster).report(layout)
+}
+
+impl Setting<'_> {
+    /// The report of one layout.
+    #[must_use]
+    pub fn report(&self, layout: &Layout) -> StepReport {
+        let times = self.times(layout);
+        let rules = FlopRules {
+            seq_len: self.batch.seq_len,
+            sequences: self.batch.global_batch as f64,
+            causal_half: true,
+            recompute: layout.recompute,
+            recompute_every: layout.recompute_every,
+        };
+        let flops = step_flops(self.model, self.recipe, &rules);
+        let seconds = times.total();
+        let peak = self.machine.peak * layout.world() as f64 * seconds;
+        StepReport {
+            time: terms(TIME, &times),
+            hidden: terms(HIDDEN, &times),
+            model_flops: Flops::of(flops.model()),
+            hardware_flops: Flops::of(flops.hardware()),
+            tokens: self.batch.seq_len as f64 * self.batch.global_batch as f64,
+            mfu: flops.model() / peak,
+            hfu: flops.hardware() / peak,
+            bottleneck: bottleneck(&times),
+            remedies: super::remedies::remedies(self, layout, &times),
+            interval80: super::interval::interval(self.model, self.cluster, seconds),
+        }
+    }
+}
+
+/// What binds, in words: the largest group of terms, and its share of the step.
+fn bottleneck(t: &StepTimes) -> Cow<'static, str> {
+    let all =
+        |part: fn(&crate::compute::Parts) -> f64| part(&t.forward) + part(&t.backward) + part(&t.recompute);
+    let groups = [
+        ("matrix products", all(|p| p.matmul)),
+        ("attention", all(|p| p.attention)),
+        ("memory bandwidth (norms, activations, casts, loss)", all(|p| p.traffic + p.cast + p.dequantize)),
+        ("the host: kernels are issued too slowly", t.host + all(|p| p.gap)),
+        ("tensor-parallel traffic", t.tensor),
+        ("context-parallel traffic", t.context),
+        ("expert traffic", t.expert),
+        ("gathers and reductions of sharded parameters", t.sharded + t.contention),
+        ("data-parallel traffic", t.data),
+        ("the pipeline's bubble and sends", t.bubble + t.send),
+        ("the optimizer and gradient accumulation", t.optimizer + t.accumulate),
+        ("traffic with the host", t.offload),
+        ("data loading", t.input),
+        ("the slowest rank", t.straggler),
+    ];
+    let worst = groups.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    match worst {
+        Some((name, seconds)) if t.total() > 0.0 => {
+            format!("{name}: {:.0} % of the step", 100.0 * seconds / t.total()).into()
+        }
+        _ => Cow::Borrowed("nothing"),
     }
 }

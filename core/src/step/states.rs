@@ -2,7 +2,7 @@
 
 use crate::collective::{Fabric, Group};
 use crate::compute::{BlockCost, Machine, Profile};
-use crate::layout::{Layout, Reshard, Sharding};
+use crate::layout::{Layout, Offload, Recompute, Reshard, Sharding};
 use crate::workload::{Compression, Dtype, Framework, Optimizer, Recipe};
 
 /// Parameters of one rank.
@@ -69,18 +69,24 @@ pub(super) struct Traffic {
     /// Bytes of a reduced gradient.
     reduce: f64,
     compression: Compression,
-    keeps_gathered: bool,
+    /// Gathers of a micro-batch's backward.
+    backward_gathers: f64,
     every_micro_batch: bool,
-    optimizer: f64,
+    /// Most bytes per parameter that the optimizer moves, whoever runs it.
+    optimizer_bytes: f64,
+    /// Rate of the link to the host over which shards are fetched before each gather; none when they
+    /// rest on the device.
+    fetch: Option<f64>,
 }
 
 impl Traffic {
-    pub(super) fn new(recipe: &Recipe, layout: &Layout) -> Self {
+    pub(super) fn new(recipe: &Recipe, layout: &Layout, host_link: f64) -> Self {
         let (tp, cp) = (layout.tensor_parallel as f64, layout.context_parallel as f64);
         let (shard, replicate) = (layout.data_parallel_shard as f64, layout.data_parallel_replicate as f64);
         let ranks = cp * shard * replicate;
         let ep = layout.expert_parallel as f64;
         let s = layout.sharding;
+        let prefetches = recipe.runtime.data_overlap.unwrap_or(Profile::of(recipe).overlaps_data);
         let gather = recipe.compute.activations().bytes();
         let reduce = recipe.reduce_dtype.map_or_else(
             || match recipe.framework {
@@ -106,11 +112,18 @@ impl Traffic {
             gather,
             reduce,
             compression: recipe.runtime.compression,
-            keeps_gathered: matches!(s, Sharding::ShardGradOp | Sharding::HybridShardZero2)
-                || (s == Sharding::Fsdp2 && layout.reshard_after_forward == Reshard::Never),
+            backward_gathers: match s {
+                Sharding::ShardGradOp | Sharding::HybridShardZero2 => 0.0,
+                Sharding::Fsdp2 if layout.reshard_after_forward == Reshard::Never => 0.0,
+                // Without prefetch a module frees its parameters after the recomputed forward and
+                // gathers them again for its backward.
+                Sharding::Zero3 if layout.recompute == Recompute::Full && !prefetches => 2.0,
+                _ => 1.0,
+            },
             every_micro_batch: layout.sync_every_micro_batch
                 || matches!(s, Sharding::Zero2 | Sharding::Zero3),
-            optimizer: state_factor(recipe.optimizer),
+            optimizer_bytes: optimizer_bytes(recipe.optimizer),
+            fetch: layout.offloads(Offload::Param).then_some(host_link),
         }
     }
 
@@ -136,19 +149,15 @@ impl Traffic {
         if !self.sharding.shards_parameters() || w.dense + w.expert <= 0.0 {
             return Exchange::default();
         }
-        let gather = fabric.all_gather(self.gathered(w), &self.shard);
+        let bytes = self.gathered(w);
+        let fetch = self.fetch.map_or(0.0, |rate| bytes / self.shard.ranks / rate);
+        let gather = fetch + fabric.all_gather(bytes, &self.shard);
         let gradients = self.reduced(w);
         let mut reduce = fabric.all_gather(gradients, &self.shard);
         if self.replicate.ranks > 1.0 {
             reduce += fabric.all_reduce(gradients / self.shard.ranks, &self.replicate);
         }
-        let again = if self.keeps_gathered { 0.0 } else { gather };
-        Exchange { forward: gather, backward: again + reduce }
-    }
-
-    /// Ranks over which parameters at rest are spread.
-    pub(super) fn parameter_shards(&self) -> f64 {
-        if self.sharding.shards_parameters() { self.shard.ranks } else { 1.0 }
+        Exchange { forward: gather, backward: self.backward_gathers * gather + reduce }
     }
 
     /// Seconds of a step's exchanges where parameters are not sharded: gradients after the last
@@ -214,19 +223,23 @@ impl Traffic {
 
     /// Seconds of the optimizer step on the device.
     pub(super) fn optimizer(&self, machine: &Machine, profile: &Profile, w: &Weights) -> f64 {
-        machine.stream(self.owned(w) * profile.optimizer * self.optimizer) + profile.optimizer_latency
+        machine.stream(self.owned(w) * profile.optimizer.min(self.optimizer_bytes))
+            + profile.optimizer_latency
     }
 }
 
-/// Optimizer traffic relative to Adam with fp32 states.
-const fn state_factor(optimizer: Optimizer) -> f64 {
+/// Most bytes per parameter of an optimizer step, whatever the framework. Fused Adam reads
+/// parameter, gradient and two moments and writes three of them (28 B in fp32), and the gradient
+/// norm reads gradients once more.
+const fn optimizer_bytes(optimizer: Optimizer) -> f64 {
     match optimizer {
-        Optimizer::Adamw8bit | Optimizer::PagedAdamw8bit => 0.6,
-        Optimizer::Adamw4bit => 0.55,
-        Optimizer::AdamwBf16States => 0.75,
-        Optimizer::Lion | Optimizer::SgdMomentum => 0.75,
-        Optimizer::Sgd | Optimizer::Lomo | Optimizer::Mezo => 0.5,
-        Optimizer::Adafactor => 1.3,
-        _ => 1.0,
+        Optimizer::AdamwFused => 32.0,
+        // Moments of one byte: 4 + 4 + 1 + 1 read, 4 + 1 + 1 written.
+        Optimizer::Adamw8bit | Optimizer::PagedAdamw8bit => 20.0,
+        Optimizer::Adamw4bit => 18.0,
+        Optimizer::AdamwBf16States => 24.0,
+        Optimizer::Lion | Optimizer::SgdMomentum => 24.0,
+        Optimizer::Sgd | Optimizer::Lomo | Optimizer::Mezo => 16.0,
+        _ => 80.0,
     }
 }

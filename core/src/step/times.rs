@@ -1,9 +1,10 @@
 //! The arithmetic of a step: plain seconds from plain numbers, nothing printed, nothing allocated
 //! but one small vector. The report wraps it; a search calls it by the million.
 
+use crate::calibrate::Calibration;
 use crate::cluster::Cluster;
-use crate::collective::{Fabric, Group};
-use crate::compute::{BlockCost, Machine, Parts, Profile, Slice};
+use crate::collective::{Copies, Fabric, Group};
+use crate::compute::{BlockCost, Machine, Parts, Profile, Slice, selective};
 use crate::layout::{ContextStyle, Layout, Offload, Recompute, Schedule};
 use crate::pipeline::{Stage, bubble};
 use crate::workload::{Batch, BlockKind, Dispatch, Framework, Model, Recipe};
@@ -122,6 +123,8 @@ pub struct Setting<'a> {
     pub profile: &'static Profile,
     /// The cluster.
     pub cluster: &'a Cluster,
+    /// Factors learnt from measured steps, already in the rates and tiers.
+    pub calibration: Calibration,
 }
 
 impl<'a> Setting<'a> {
@@ -133,11 +136,26 @@ impl<'a> Setting<'a> {
             model,
             recipe,
             batch,
-            fabric: Fabric::new(cluster),
+            fabric: Fabric::new(cluster, recipe.runtime.backend),
             machine: Machine::new(cluster, recipe),
             profile: Profile::of(recipe),
             cluster,
+            calibration: Calibration::default(),
         }
+    }
+
+    /// The same with factors learnt from measured steps.
+    #[must_use]
+    pub fn calibrated(&self, c: &Calibration) -> Self {
+        let mut out = *self;
+        out.machine.matmul /= c.matmul;
+        out.machine.matmul16 /= c.matmul;
+        out.machine.attention /= c.attention;
+        out.machine.bandwidth /= c.memory;
+        out.machine.host *= c.host;
+        out.fabric = out.fabric.slowed(c.network);
+        out.calibration = *c;
+        out
     }
 
     /// Cost of each distinct block on one rank.
@@ -211,7 +229,7 @@ impl<'a> Composer<'a> {
             cp: Group::new(cp, tp),
             ep: Group::new(layout.expert_parallel as f64, 1.0),
             micro_batches: s.batch.accumulation(layout.data_parallel(), layout.micro_batch) as f64,
-            traffic: Traffic::new(s.recipe, layout),
+            traffic: Traffic::new(s.recipe, layout, host_link(s.cluster)),
         }
     }
 
@@ -251,7 +269,7 @@ impl<'a> Composer<'a> {
                 let exposed = (total - attention).max(RING_EXPOSED * total);
                 (exposed, total - exposed)
             }
-            ContextStyle::AllToAll => (f.all_to_all(c.qkvo_bytes, &self.cp, 1.0, false) * 4.0 / 2.0, 0.0),
+            ContextStyle::AllToAll => (f.all_to_all(c.qkvo_bytes, &self.cp), 0.0),
         }
     }
 
@@ -261,9 +279,13 @@ impl<'a> Composer<'a> {
             return (0.0, 0.0);
         }
         let runtime = &self.s.recipe.runtime;
-        let once =
-            runtime.moe_dispatch == Dispatch::Deduplicated || self.s.recipe.framework == Framework::Megatron;
-        let total = 2.0 * self.s.fabric.all_to_all(c.routed_bytes, &self.ep, c.top_k, once);
+        let fused = runtime.moe_fused || runtime.moe_dispatch == Dispatch::Deduplicated;
+        let copies = Copies {
+            per_token: c.top_k,
+            once_per_node: fused || self.s.recipe.framework == Framework::Megatron,
+            once_per_rank: fused,
+        };
+        let total = 2.0 * self.s.fabric.dispatch(c.routed_bytes, &self.ep, &copies);
         let interleaved = self.layout.pipeline_parallel > 1
             && (self.layout.pipeline_chunks > 1 || self.layout.pipeline_schedule == Schedule::DualPipe);
         let exposed = if runtime.moe_overlap.unwrap_or(interleaved) { EXPERT_EXPOSED } else { 1.0 };
@@ -285,8 +307,7 @@ impl<'a> Composer<'a> {
         x.forward = c.forward;
         x.backward = c.backward;
         let again = match self.layout.recompute {
-            // The cheap parts only: scores of unfused attention, norms and activations.
-            Recompute::Selective => Parts { matmul: 0.0, dequantize: 0.0, ..c.recompute },
+            Recompute::Selective => c.recompute.shares(selective(self.s.recipe)),
             _ => c.recompute,
         };
         x.recompute.add(&again, redo);
@@ -480,22 +501,10 @@ impl<'a> Composer<'a> {
     }
 
     fn offload(&self, x: &mut StepTimes, w: &states::Weights, m: f64) {
-        let link = self
-            .s
-            .cluster
-            .host
-            .as_ref()
-            .map_or(2e10, |c| c.bandwidth.get() * c.copy_fraction.unwrap_or(0.79));
-        if self.layout.offloads(Offload::Optimizer) || self.layout.offloads(Offload::Param) {
-            let owned = self.traffic.owned(w);
-            if self.layout.offloads(Offload::Optimizer) {
-                x.optimizer = owned * (CPU_ADAM_BYTES / CPU_ADAM_RATE + 4.0 / link);
-            }
-        }
-        if self.layout.offloads(Offload::Param) {
-            // Every gather first fetches the shard from the host.
-            let shard = (w.dense + w.expert) * 2.0 / self.traffic.parameter_shards();
-            x.offload += m * 2.0 * shard / link;
+        let link = host_link(self.s.cluster);
+        if self.layout.offloads(Offload::Optimizer) {
+            // Gradients come down and parameters go up at 16 bits while the CPU updates.
+            x.optimizer = self.traffic.owned(w) * (CPU_ADAM_BYTES / CPU_ADAM_RATE + 4.0 / link);
         }
         if self.layout.offloads(Offload::Activation) {
             let slice = Slice::of(self.layout, self.s.batch.seq_len);
@@ -506,6 +515,11 @@ impl<'a> Composer<'a> {
             x.offload += m * (one - compute).max(0.05 * one);
         }
     }
+}
+
+/// Rate of a pinned copy between a device and its host.
+fn host_link(cluster: &Cluster) -> f64 {
+    cluster.host.as_ref().map_or(2e10, |c| c.bandwidth.get() * c.copy_fraction.unwrap_or(0.79))
 }
 
 /// Share of data-parallel traffic that stays exposed at best: the last bucket, the first gather.

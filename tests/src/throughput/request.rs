@@ -274,17 +274,17 @@ fn model(shape: &Shape) -> Result<Model, String> {
 fn cluster(row: &Row, gpus: u64) -> Result<Cluster, String> {
     let accelerator = row.inputs.accelerator.as_deref().ok_or("accelerator missing")?;
     let mut m = json!({ "accelerator": accelerator });
-    if let Some(per_node) = row.gpus_per_node {
-        let per_node = per_node.min(gpus);
-        m["gpus_per_node"] = json!(per_node);
-        m["nodes"] = json!(gpus.div_ceil(per_node));
-    } else {
-        m["nodes"] = json!(1);
-        m["gpus_per_node"] = json!(gpus.min(8));
-        if gpus > 8 {
-            m["nodes"] = json!(gpus.div_ceil(8));
-        }
-    }
+    let catalog = Catalog::embedded();
+    let part = catalog.accelerator(accelerator).map_err(|e| format!("cluster: {e}"))?;
+    let usual = part.platform.as_deref().and_then(|p| catalog.platform(p)).map_or(8, |p| p.gpus_per_node);
+    let usual = u64::from(usual);
+    // Some count the devices that a framework sees in each part.
+    let devices = u64::from(part.devices.unwrap_or(1).max(1));
+    let per_node = row.gpus_per_node.unwrap_or(usual).min(gpus);
+    let counts_devices = devices > 1 && (per_node > usual || row.gpus_per_node.is_none());
+    let parts = if counts_devices { per_node.div_ceil(devices) } else { per_node };
+    m["gpus_per_node"] = json!(parts);
+    m["nodes"] = json!(gpus.div_ceil(per_node));
     if let Some(network) = row.interconnect_inter.as_deref().and_then(network) {
         m["networks"] = json!([network]);
     }

@@ -72,6 +72,7 @@ pub struct Finetune {
 
 #[derive(Debug, Deserialize)]
 pub struct Measured {
+    pub tflops_per_gpu: Option<f64>,
     pub tokens_per_s: Option<f64>,
     pub tokens_per_s_per_gpu: Option<f64>,
     pub step_time_s: Option<f64>,

@@ -181,3 +181,16 @@ pub(super) fn nemotron_h(c: &Config<'_>) -> Result<Model> {
         }
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::ModelSpec;
+
+    /// As `transformers` 5 builds the published config.
+    #[test]
+    fn nemotron_nano_has_the_published_parameters() {
+        let counts = ModelSpec::from("nemotron-3-nano-30b-a3b").resolve("model").map(|m| m.counts());
+        let counts = counts.map(|c| (c.total, c.tensors, c.buffers));
+        assert_eq!(counts, Ok((31_577_937_344, 378, 2944)));
+    }
+}

@@ -1,0 +1,103 @@
+//! What the obvious changes would buy: each is made and the step timed again.
+
+use std::borrow::Cow;
+
+use super::report::Remedy;
+use super::times::{Setting, StepTimes};
+use crate::layout::{Layout, Recompute, Reshard, Schedule, Sharding};
+use crate::quantity::Seconds;
+use crate::workload::{Kernels, LossKernel, Optimizer, Recipe};
+
+/// Savings below this share of the step are not worth a line.
+const WORTH: f64 = 0.005;
+
+/// Changes that keep the mathematics, each with the time it saves, largest first. Whether memory
+/// allows them is another room's question.
+pub(super) fn remedies(s: &Setting<'_>, layout: &Layout, now: &StepTimes) -> Vec<Remedy> {
+    let total = now.total();
+    let mut out = Vec::new();
+    let mut tell = |change: &'static str, times: &StepTimes| {
+        let saves = total - times.total();
+        if saves > WORTH * total {
+            out.push(Remedy { change: Cow::Borrowed(change), saves: Seconds::of(saves) });
+        }
+    };
+    for (change, other) in layouts(layout, now) {
+        tell(change, &s.times(&other));
+    }
+    for (change, recipe) in recipes(s.recipe, now) {
+        let other = Setting::new(s.model, &recipe, s.batch, s.cluster).calibrated(&s.calibration);
+        tell(change, &other.times(layout));
+    }
+    if now.data + now.sharded + now.expert + now.tensor + now.context + now.send > 0.0 {
+        let mut other = *s;
+        other.fabric.nic *= 2.0;
+        tell("a network between nodes twice as fast", &other.times(layout));
+    }
+    out.sort_by(|a, b| b.saves.get().total_cmp(&a.saves.get()));
+    out
+}
+
+/// Other ways to split and schedule.
+fn layouts(layout: &Layout, now: &StepTimes) -> Vec<(&'static str, Layout)> {
+    let mut out = Vec::new();
+    let base = || layout.clone();
+    if now.micro_batches >= 2.0 {
+        out.push(("a micro-batch twice as large", Layout { micro_batch: 2 * layout.micro_batch, ..base() }));
+    }
+    if layout.recompute != Recompute::None {
+        out.push(("no recompute", Layout { recompute: Recompute::None, ..base() }));
+    }
+    if now.sharded + now.hidden_sharded > 0.0 {
+        let kept = match layout.sharding {
+            Sharding::Fsdp2 => Layout { reshard_after_forward: Reshard::Never, ..base() },
+            Sharding::HybridShard => Layout { sharding: Sharding::HybridShardZero2, ..base() },
+            Sharding::Zero3 => Layout { sharding: Sharding::Zero2, ..base() },
+            _ => Layout { sharding: Sharding::ShardGradOp, ..base() },
+        };
+        out.push(("parameters kept gathered between forward and backward", kept));
+    }
+    if layout.tensor_parallel > 1 && !layout.sequence_parallel {
+        out.push((
+            "sequence parallelism beside tensor parallelism",
+            Layout { sequence_parallel: true, ..base() },
+        ));
+    }
+    if now.bubble > 0.0 && layout.pipeline_schedule == Schedule::OneFOneB {
+        let other = Layout {
+            pipeline_schedule: Schedule::Interleaved,
+            pipeline_chunks: 2 * layout.pipeline_chunks,
+            ..base()
+        };
+        out.push(("an interleaved schedule with two chunks a rank", other));
+    }
+    if !layout.offload.is_empty() {
+        out.push(("nothing offloaded", Layout { offload: Vec::new(), ..base() }));
+    }
+    out
+}
+
+/// Other kernels and machinery.
+fn recipes(recipe: &Recipe, now: &StepTimes) -> Vec<(&'static str, Recipe)> {
+    let mut out = Vec::new();
+    if recipe.loss == LossKernel::Eager {
+        out.push(("a fused loss", Recipe { loss: LossKernel::FusedLinear, ..recipe.clone() }));
+    }
+    if recipe.kernels == Kernels::Eager {
+        out.push(("torch.compile", Recipe { kernels: Kernels::Compiled, ..recipe.clone() }));
+    }
+    if recipe.optimizer == Optimizer::Adamw {
+        out.push(("a fused optimizer", Recipe { optimizer: Optimizer::AdamwFused, ..recipe.clone() }));
+    }
+    if now.host > 0.0 {
+        let mut graphs = recipe.clone();
+        graphs.runtime.cuda_graphs = true;
+        out.push(("recorded CUDA graphs", graphs));
+    }
+    if let (Some(workers), true) = (recipe.runtime.loader_workers, now.input > 0.0) {
+        let mut more = recipe.clone();
+        more.runtime.loader_workers = Some(2 * workers);
+        out.push(("twice the loader workers", more));
+    }
+    out
+}
