@@ -24,8 +24,8 @@ pub use availability::{Availability, Spells, Start, Swing};
 pub use elastic::{Elastic, ElasticOutlook, SparePool};
 pub use engine::{Finish, Span, replay, run_job, simulate};
 pub use hazard::{
-    FailureRecord, Fleet, SpotOutlook, expected_effective_time, failure_records, gang_mean_up,
-    hazard_of_monthly_share, mean_time_between_failures, notice,
+    FailureRecord, Fleet, SpotOutlook, SpotZone, expected_effective_time, failure_records, gang_mean_up,
+    hazard_of_monthly_share, mean_time_between_failures, notice, spot_zones,
 };
 pub use outlook::{Outlook, RestartJob, Weights};
 pub use policy::{GangPrices, Policy, PolicyOutlook, outlook_of};

@@ -184,7 +184,7 @@ impl Elastic {
             let row = self.index(State::Short(k));
             stage.add(
                 row,
-                Outcome { time: wait, square: 2.0 * wait * wait, held: k, stays: true },
+                &Outcome { time: wait, square: 2.0 * wait * wait, held: k, stays: true },
                 &[(self.index(next), 1.0)],
             );
         }
@@ -214,7 +214,7 @@ impl Elastic {
                             to.push((self.index(next), lost * p * share));
                         }
                     }
-                    stage.add(row, Outcome { time, square, held: k, stays: true }, &to);
+                    stage.add(row, &Outcome { time, square, held: k, stays: true }, &to);
                 }
                 let to: Vec<(usize, f64)> = self
                     .returned(k, length)
@@ -223,7 +223,11 @@ impl Elastic {
                         (self.index(next), kept * share)
                     })
                     .collect();
-                stage.add(row, Outcome { time: length, square: length * length, held: k, stays: false }, &to);
+                stage.add(
+                    row,
+                    &Outcome { time: length, square: length * length, held: k, stays: false },
+                    &to,
+                );
             }
         }
         stage.solve()
@@ -311,7 +315,7 @@ impl Stage {
         self.time.len()
     }
 
-    fn add(&mut self, row: usize, outcome: Outcome, to: &[(usize, f64)]) {
+    fn add(&mut self, row: usize, outcome: &Outcome, to: &[(usize, f64)]) {
         let (moves, times) = if outcome.stays {
             (&mut self.same, &mut self.same_time)
         } else {

@@ -296,7 +296,6 @@ impl Outlook {
             let segments = (work / libm::exp(x)).round().max(1.0);
             self.clone().every(Seconds::of(work / segments)).mean(weights)
         };
-        const GRID: u32 = 48;
         let step = (high - low) / f64::from(GRID);
         let mut best = (f64::INFINITY, high);
         for i in 0..=GRID {
@@ -307,7 +306,6 @@ impl Outlook {
             }
         }
         let (mut a, mut b) = (best.1 - step, (best.1 + step).min(high));
-        const GOLDEN: f64 = 0.618_033_988_749_894_9;
         for _ in 0..24 {
             let (x, y) = (b - GOLDEN * (b - a), a + GOLDEN * (b - a));
             let (cx, cy) = (cost(x), cost(y));
@@ -538,6 +536,10 @@ impl Outlook {
         if self.final_save { self.job.save.get() } else { 0.0 }
     }
 }
+
+/// Intervals tried before the best is refined.
+const GRID: u32 = 48;
+const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
 /// Complex step of exact derivatives: its square vanishes beside any probability.
 const STEP: f64 = 1e-40;
