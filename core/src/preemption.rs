@@ -15,6 +15,7 @@ mod engine;
 mod hazard;
 mod hyperexponential;
 mod outlook;
+mod phases;
 mod policy;
 mod random;
 mod regime;
@@ -28,6 +29,7 @@ pub use hazard::{
     hazard_of_monthly_share, mean_time_between_failures, notice, spot_zones,
 };
 pub use outlook::{Outlook, RestartJob, Weights};
+pub use phases::{Phase, PhasedOutlook, phased};
 pub use policy::{GangPrices, Policy, PolicyOutlook, outlook_of};
 pub use random::Random;
 pub use trace::{Trace, TraceStep, quantile};

@@ -78,18 +78,10 @@ impl ElasticOutlook {
 
     /// Completion time not exceeded with probability `p`: the excess over the undisturbed run taken
     /// as gamma-distributed with its exact mean and deviation.
-    ///
-    /// Source: Wilson and Hilferty 1931, the cube root of a gamma variable as normal.
     #[must_use]
     pub fn quantile(&self, p: f64) -> Seconds {
-        let mean = (self.expected - self.undisturbed).get();
-        let sd = self.deviation.get();
-        if mean <= 0.0 || sd <= 0.0 {
-            return self.expected;
-        }
-        let shape = (mean / sd) * (mean / sd);
-        let root = 1.0 - 1.0 / (9.0 * shape) + normal_quantile(p) / (3.0 * shape.sqrt());
-        self.undisturbed + Seconds::of(mean * (root.max(0.0)) * root.max(0.0) * root.max(0.0))
+        let excess = (self.expected - self.undisturbed).get();
+        self.undisturbed + Seconds::of(gamma_quantile(excess, self.deviation.get(), p))
     }
 }
 
@@ -413,6 +405,18 @@ impl SparePool {
         };
         Ok(Outlook::of(*job, Some(&regimes), Start::WithCapacity))
     }
+}
+
+/// The quantile of a gamma variable of that mean and deviation; the mean where nothing scatters.
+///
+/// Source: Wilson and Hilferty 1931, the cube root of a gamma variable as normal.
+pub(super) fn gamma_quantile(mean: f64, deviation: f64, p: f64) -> f64 {
+    if mean <= 0.0 || deviation <= 0.0 {
+        return mean;
+    }
+    let shape = (mean / deviation) * (mean / deviation);
+    let root = (1.0 - 1.0 / (9.0 * shape) + normal_quantile(p) / (3.0 * shape.sqrt())).max(0.0);
+    mean * root * root * root
 }
 
 /// The normal quantile, to 4.5e-4.
