@@ -15,6 +15,7 @@ mod engine;
 mod hazard;
 mod hyperexponential;
 mod outlook;
+mod phases;
 mod policy;
 mod random;
 mod regime;
@@ -24,10 +25,11 @@ pub use availability::{Availability, Spells, Start, Swing};
 pub use elastic::{Elastic, ElasticOutlook, SparePool};
 pub use engine::{Finish, Span, replay, run_job, simulate};
 pub use hazard::{
-    FailureRecord, Fleet, SpotOutlook, expected_effective_time, failure_records, gang_mean_up,
-    hazard_of_monthly_share, mean_time_between_failures, notice,
+    FailureRecord, Fleet, SpotOutlook, SpotZone, expected_effective_time, failure_records, gang_mean_up,
+    hazard_of_monthly_share, mean_time_between_failures, notice, spot_zones,
 };
 pub use outlook::{Outlook, RestartJob, Weights};
+pub use phases::{Phase, PhasedOutlook, phased};
 pub use policy::{GangPrices, Policy, PolicyOutlook, outlook_of};
 pub use random::Random;
 pub use trace::{Trace, TraceStep, quantile};

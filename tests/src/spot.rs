@@ -63,6 +63,8 @@ fn times(finishes: &[Option<Finish>]) -> Option<(f64, Vec<f64>)> {
 
 struct Case {
     scored: Scored,
+    /// What the model was told, by name.
+    seen: Vec<(&'static str, f64)>,
     p90_error_pct: f64,
     p90: (f64, f64),
     covered: f64,
@@ -104,6 +106,7 @@ fn case(name: &str, source: &str, target: u32, trace: &Trace) -> Result<Case, St
             measured,
             interval80: None,
         },
+        seen: availability.figures(),
         p90_error_pct: 100.0 * (high / p90 - 1.0),
         p90: (high, p90),
         covered: sorted.iter().filter(|t| (low..=high).contains(*t)).count() as f64 / sorted.len() as f64,
@@ -173,6 +176,7 @@ fn extra(cases: &[Case]) -> Value {
                 "interval_s": round(c.interval.0),
                 "interval_replayed_s": round(c.interval.1),
                 "interval_excess_cost_pct": round(c.interval_excess_pct),
+                "seen": c.seen.iter().map(|(name, x)| ((*name).to_owned(), json!(round(*x)))).collect::<serde_json::Map<_, _>>(),
             })
         })
         .collect();

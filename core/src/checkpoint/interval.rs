@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Result, in_range};
 use crate::quantity::{Seconds, Usd, UsdPerSecond};
 
+const GOLDEN: f64 = 0.618_033_988_749_894_9;
+
 /// Young's interval: sqrt(2 delta M), good for delta far below M.
 ///
 /// Source: Young 1974, doi 10.1145/361147.361115.
@@ -146,7 +148,6 @@ pub fn optimum_for_money(delta: Seconds, r: Seconds, m: Seconds, price: UsdPerSe
     };
     let (mut low, mut high) =
         (libm::log((optimum(delta, m).get() / 4.0).max(1e-9)), libm::log(m.get() * 8.0));
-    const GOLDEN: f64 = 0.618_033_988_749_894_9;
     for _ in 0..80 {
         let (a, b) = (high - GOLDEN * (high - low), low + GOLDEN * (high - low));
         if cost(a) <= cost(b) {
@@ -235,8 +236,9 @@ pub struct TwoLevelPlan {
 }
 
 /// The best pair of intervals when a share `recoverable` of failures can be recovered from the
-/// light level: each level is Young's for its own failures, tau_near = sqrt(2 d_near M / p),
-/// tau_far = sqrt(2 d_far M / (1 - p)); lost: sqrt(2 p d_near / M) + sqrt(2 (1 - p) d_far / M).
+/// light level: each level is Young's for its own failures, sqrt(2 d M / p) for
+/// light saves of stall d, sqrt(2 D M / (1 - p)) for full ones of stall D; lost: sqrt(2 p d / M) +
+/// sqrt(2 (1 - p) D / M).
 ///
 /// Source: Vaidya 1995, "A case for two-level distributed recovery schemes"; Moody et al. 2010
 /// (SCR).

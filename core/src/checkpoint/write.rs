@@ -118,6 +118,8 @@ pub struct Asynchronous {
     pub setup: Seconds,
 }
 
+const SNAPSHOT: &str = "CheckFreq 2021: the snapshot stalls, the persist overlaps";
+
 /// One way of saving a state of `bytes` from `nodes` x `ranks_per_node` ranks.
 ///
 /// ```
@@ -210,18 +212,17 @@ impl Saving {
         let Some(a) = self.asynchronous else {
             return self.write();
         };
-        const SOURCE: &str = "CheckFreq 2021: snapshot stalls, persist overlaps";
         let copiers = match self.writer {
             Writer::Single => 1.0,
             Writer::Sharded => self.ranks(),
         };
         Terms(vec![
-            Term::new("setup", a.setup, "per save", SOURCE),
+            Term::new("setup", a.setup, "per save", SNAPSHOT),
             Term::new(
                 "device-to-host copy",
                 self.bytes / copiers / a.device_to_host,
                 "bytes / ranks / copy rate",
-                SOURCE,
+                SNAPSHOT,
             ),
         ])
     }

@@ -6,6 +6,7 @@ use crate::error::{Result, in_range};
 use crate::quantity::{Seconds, Usd, UsdPerSecond};
 use crate::term::{Term, Terms};
 
+const SOURCE: &str = "total cost of ownership";
 const YEAR_HOURS: f64 = 8766.0;
 
 /// A cluster of one's own: what it costs to have and to run.
@@ -15,7 +16,7 @@ const YEAR_HOURS: f64 = 8766.0;
 /// use shardwise::{Usd, UsdPerSecond};
 /// let usd = |x: f64| Usd::new(x).unwrap();
 /// // 16 nodes of 8 H200: 3.2 M USD to buy, 28 K USD a day to rent the like. Written off over four
-/// // years, with power and a staff of two, it pays from a tenth of the time on: the guides' "above
+/// // years, with power and a staff of two, it pays from an eighth of the time on: the guides' "above
 /// // 60 %" needs rents several times lower.
 /// let cluster = OnPrem {
 ///     capex: usd(3.2e6), years: 4.0, resale: usd(0.0), power_kw: 16.0 * 10.2, pue: 1.3,
@@ -23,7 +24,7 @@ const YEAR_HOURS: f64 = 8766.0;
 /// };
 /// let rent = UsdPerSecond::new(28_000.0 / 86_400.0).unwrap();
 /// let use_share = cluster.break_even(rent).unwrap();
-/// assert!((use_share - 0.112).abs() < 0.001, "{use_share}");
+/// assert!((use_share - 0.116).abs() < 0.001, "{use_share}");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
@@ -86,7 +87,6 @@ impl OnPrem {
     pub fn per_hour(&self, use_share: f64) -> Result<Terms<Usd>> {
         self.validate()?;
         in_range("use_share", use_share, 0.0, 1.0)?;
-        const SOURCE: &str = "total cost of ownership";
         let full = self.per_kwh * (self.power_kw * self.pue);
         let idle = full * (self.idle_power * (1.0 - use_share));
         Ok(Terms(vec![

@@ -160,7 +160,7 @@ impl ServingLoad {
 /// };
 /// let full = serving_cost(&ServedModel::dense(8e9, 16.0, kv), &gpu, &load).unwrap().unwrap();
 /// let four = serving_cost(&ServedModel::dense(8e9, 4.5, kv), &gpu, &load).unwrap().unwrap();
-/// assert!(four.per_million < full.per_million * 0.6);
+/// assert!(four.per_million < full.per_million * 0.7);
 /// ```
 ///
 /// # Errors

@@ -187,15 +187,10 @@ impl Availability {
             up.validate().map_err(|e| e.under("up"))?;
         }
         self.down.validate().map_err(|e| e.under("down"))?;
-        if let Some(share) = self.loss_share {
-            if !(share > 0.0 && share <= 1.0) {
-                return Err(Error::new(
-                    "loss_share",
-                    ErrorCode::OutOfRange,
-                    share,
-                    "a number above 0, up to 1",
-                ));
-            }
+        if let Some(share) = self.loss_share
+            && !(share > 0.0 && share <= 1.0)
+        {
+            return Err(Error::new("loss_share", ErrorCode::OutOfRange, share, "a number above 0, up to 1"));
         }
         if let Swing::Measured { day_sd, week_sd, record } = self.swing {
             in_range("swing.day_sd", day_sd, 0.0, 0.5)?;

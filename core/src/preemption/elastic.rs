@@ -78,18 +78,10 @@ impl ElasticOutlook {
 
     /// Completion time not exceeded with probability `p`: the excess over the undisturbed run taken
     /// as gamma-distributed with its exact mean and deviation.
-    ///
-    /// Source: Wilson and Hilferty 1931, the cube root of a gamma variable as normal.
     #[must_use]
     pub fn quantile(&self, p: f64) -> Seconds {
-        let mean = (self.expected - self.undisturbed).get();
-        let sd = self.deviation.get();
-        if mean <= 0.0 || sd <= 0.0 {
-            return self.expected;
-        }
-        let shape = (mean / sd) * (mean / sd);
-        let root = 1.0 - 1.0 / (9.0 * shape) + normal_quantile(p) / (3.0 * shape.sqrt());
-        self.undisturbed + Seconds::of(mean * (root.max(0.0)) * root.max(0.0) * root.max(0.0))
+        let excess = (self.expected - self.undisturbed).get();
+        self.undisturbed + Seconds::of(gamma_quantile(excess, self.deviation.get(), p))
     }
 }
 
@@ -184,7 +176,7 @@ impl Elastic {
             let row = self.index(State::Short(k));
             stage.add(
                 row,
-                Outcome { time: wait, square: 2.0 * wait * wait, held: k, stays: true },
+                &Outcome { time: wait, square: 2.0 * wait * wait, held: k, stays: true },
                 &[(self.index(next), 1.0)],
             );
         }
@@ -214,7 +206,7 @@ impl Elastic {
                             to.push((self.index(next), lost * p * share));
                         }
                     }
-                    stage.add(row, Outcome { time, square, held: k, stays: true }, &to);
+                    stage.add(row, &Outcome { time, square, held: k, stays: true }, &to);
                 }
                 let to: Vec<(usize, f64)> = self
                     .returned(k, length)
@@ -223,7 +215,11 @@ impl Elastic {
                         (self.index(next), kept * share)
                     })
                     .collect();
-                stage.add(row, Outcome { time: length, square: length * length, held: k, stays: false }, &to);
+                stage.add(
+                    row,
+                    &Outcome { time: length, square: length * length, held: k, stays: false },
+                    &to,
+                );
             }
         }
         stage.solve()
@@ -311,7 +307,7 @@ impl Stage {
         self.time.len()
     }
 
-    fn add(&mut self, row: usize, outcome: Outcome, to: &[(usize, f64)]) {
+    fn add(&mut self, row: usize, outcome: &Outcome, to: &[(usize, f64)]) {
         let (moves, times) = if outcome.stays {
             (&mut self.same, &mut self.same_time)
         } else {
@@ -409,6 +405,18 @@ impl SparePool {
         };
         Ok(Outlook::of(*job, Some(&regimes), Start::WithCapacity))
     }
+}
+
+/// The quantile of a gamma variable of that mean and deviation; the mean where nothing scatters.
+///
+/// Source: Wilson and Hilferty 1931, the cube root of a gamma variable as normal.
+pub(super) fn gamma_quantile(mean: f64, deviation: f64, p: f64) -> f64 {
+    if mean <= 0.0 || deviation <= 0.0 {
+        return mean;
+    }
+    let shape = (mean / deviation) * (mean / deviation);
+    let root = (1.0 - 1.0 / (9.0 * shape) + normal_quantile(p) / (3.0 * shape.sqrt())).max(0.0);
+    mean * root * root * root
 }
 
 /// The normal quantile, to 4.5e-4.

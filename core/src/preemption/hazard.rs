@@ -140,6 +140,41 @@ impl SpotOutlook {
     }
 }
 
+/// A recorded fleet, as the twelve figures that describe when its gang was complete.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SpotZone {
+    /// Provider, zone, part and nodes.
+    pub id: String,
+    /// Machine recorded.
+    pub machine: String,
+    /// Zone recorded.
+    pub zone: String,
+    /// Nodes of the gang.
+    pub nodes: u32,
+    /// When it was complete.
+    pub availability: Availability,
+    /// The recording.
+    pub source: String,
+    /// When it was looked up; recorded between 2020 and 2023.
+    pub as_of: String,
+}
+
+/// The recorded fleets this crate carries, for want of a record of one's own. All are of V100, T4
+/// and K80 machines; no record of a later part is public.
+///
+/// ```
+/// let zones = shardwise::preemption::spot_zones();
+/// let gang = zones.iter().find(|z| z.id == "aws-us-east-2b-v100-x16").unwrap();
+/// assert!((gang.availability.share_up() - 0.456).abs() < 0.001);
+/// assert_eq!(gang.availability.figures().len(), 12);
+/// ```
+#[must_use]
+pub fn spot_zones() -> &'static [SpotZone] {
+    static ZONES: OnceLock<Vec<SpotZone>> = OnceLock::new();
+    ZONES.get_or_init(|| serde_json::from_str(include_str!("../../data/spot_zones.json")).unwrap_or_default())
+}
+
 /// How long before an eviction the provider says so.
 ///
 /// ```
@@ -273,6 +308,16 @@ mod tests {
         assert!(failure_records().len() > 30);
         for r in failure_records() {
             assert!(!r.source.is_empty() && !r.as_of.is_empty() && !r.check.is_empty(), "{}", r.id);
+        }
+    }
+
+    #[test]
+    fn every_recorded_zone_is_valid_and_sourced() {
+        assert!(spot_zones().len() >= 13);
+        for zone in spot_zones() {
+            assert!(zone.availability.validate().is_ok(), "{}", zone.id);
+            assert!(zone.availability.figures().len() <= 12, "{}", zone.id);
+            assert!(!zone.source.is_empty() && !zone.as_of.is_empty(), "{}", zone.id);
         }
     }
 

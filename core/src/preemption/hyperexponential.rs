@@ -11,6 +11,7 @@ pub(super) struct Hyperexponential {
 
 /// Shares of short spells tried before the best is refined.
 const GRID: u32 = 200;
+const GOLDEN: f64 = 0.618_033_988_749_894_9;
 /// Rounds of golden-section refinement: 0.618^40 is below 1e-8 of the bracket.
 const REFINE: u32 = 40;
 
@@ -55,7 +56,6 @@ impl Hyperexponential {
             }
         }
         let (mut low, mut high) = ((best.1 - step).max(1e-3 * step), (best.1 + step).min(1.0 - 1e-3 * step));
-        const GOLDEN: f64 = 0.618_033_988_749_894_9;
         for _ in 0..REFINE {
             let (a, b) = (high - GOLDEN * (high - low), low + GOLDEN * (high - low));
             if miss(a) <= miss(b) {

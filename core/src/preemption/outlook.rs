@@ -296,7 +296,6 @@ impl Outlook {
             let segments = (work / libm::exp(x)).round().max(1.0);
             self.clone().every(Seconds::of(work / segments)).mean(weights)
         };
-        const GRID: u32 = 48;
         let step = (high - low) / f64::from(GRID);
         let mut best = (f64::INFINITY, high);
         for i in 0..=GRID {
@@ -307,7 +306,6 @@ impl Outlook {
             }
         }
         let (mut a, mut b) = (best.1 - step, (best.1 + step).min(high));
-        const GOLDEN: f64 = 0.618_033_988_749_894_9;
         for _ in 0..24 {
             let (x, y) = (b - GOLDEN * (b - a), a + GOLDEN * (b - a));
             let (cx, cy) = (cost(x), cost(y));
@@ -475,7 +473,8 @@ impl Outlook {
                 process.down_rates.map(|r| expc(-(marks.waiting + r) * patience)),
             ),
         };
-        let returns = process.to_down * diagonal(back) * process.to_up;
+        let waited = product(&diagonal(back), &process.to_up);
+        let returns = product(&process.to_down, &waited);
         let leaves = process.to_down * Column::from(gone);
         let restart = provision + restore;
         let again = kept(restart, expc(-marks.lost * restart));
@@ -493,15 +492,14 @@ impl Outlook {
         let mut total = (from_down * Column::from(gone)).x
             * expc(-marks.on_demand_productive * provision)
             * on_demand_rest(work);
-        let first =
-            Row::from(process.start_up.map(|p| C::new(p, 0.0))) + from_down * diagonal(back) * process.to_up;
-        let Some(settle) = (Matrix::identity() - returns * again_cut).try_inverse() else {
+        let first = Row::from(process.start_up.map(|p| C::new(p, 0.0))) + along(&from_down, &waited);
+        let Some(settle) = settled(&product(&returns, &again_cut)) else {
             return C::new(f64::NAN, f64::NAN);
         };
-        let missed = first * cut(provision) * settle;
+        let missed = along(&along(&first, &cut(provision)), &settle);
         let again_first = kept(restart, expc(-marks.lost * restore - marks.productive * provision));
-        let mut level =
-            first * kept(provision, expc(-marks.productive * provision)) + missed * returns * again_first;
+        let mut level = along(&first, &kept(provision, expc(-marks.productive * provision)))
+            + along(&along(&missed, &returns), &again_first);
         total += (missed * leaves).x
             * expc(-marks.on_demand_start * restore - marks.on_demand_productive * provision)
             * on_demand_rest(work);
@@ -510,9 +508,10 @@ impl Outlook {
         let stage = |length: f64| {
             let lost = cut(length);
             let kept = kept(length, expc(-marks.productive * length));
-            let visits = (Matrix::identity() - returns * (again * lost + again_cut)).try_inverse()?;
-            let into_down = lost * visits;
-            Some((kept + into_down * returns * again * kept, into_down * leaves))
+            let visits = settled(&product(&returns, &(product(&again, &lost) + again_cut)))?;
+            let into_down = product(&lost, &visits);
+            let once_more = product(&product(&into_down, &returns), &product(&again, &kept));
+            Some((kept + once_more, into_down * leaves))
         };
         let count = saves(work, interval);
         let last = work - f64::from(count) * interval;
@@ -525,11 +524,11 @@ impl Outlook {
             for done in 0..count {
                 let left = work - f64::from(done) * interval;
                 total += (level * exit).x * leave_start * on_demand_rest(left);
-                level *= step;
+                level = along(&level, &step);
             }
             total += (level * exit_last).x * leave_start * on_demand_rest(last);
         } else {
-            level *= power(step, count);
+            level = along(&level, &power(step, count));
         }
         total + (level * ending).sum()
     }
@@ -538,6 +537,10 @@ impl Outlook {
         if self.final_save { self.job.save.get() } else { 0.0 }
     }
 }
+
+/// Intervals tried before the best is refined.
+const GRID: u32 = 48;
+const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
 /// Complex step of exact derivatives: its square vanishes beside any probability.
 const STEP: f64 = 1e-40;
@@ -554,15 +557,37 @@ fn power(mut base: Matrix, mut exponent: u32) -> Matrix {
     let mut result = Matrix::identity();
     while exponent > 0 {
         if exponent & 1 == 1 {
-            result *= base;
+            result = product(&result, &base);
         }
-        base *= base;
+        base = product(&base, &base);
         exponent >>= 1;
     }
     result
 }
 
+// The products are kept out of line: unrolled at every use they would double the size of the room in
+// the browser.
+
+/// a b.
+#[inline(never)]
+fn product(a: &Matrix, b: &Matrix) -> Matrix {
+    a * b
+}
+
+/// a b of a row.
+#[inline(never)]
+fn along(a: &Row, b: &Matrix) -> Row {
+    a * b
+}
+
+/// 1 + a + a^2 + ... = (I - a)^-1.
+#[inline(never)]
+fn settled(a: &Matrix) -> Option<Matrix> {
+    (Matrix::identity() - a).try_inverse()
+}
+
 /// The complex exponential, from `libm` alone so that every target gives the same bytes.
+#[inline(never)]
 fn expc(z: C) -> C {
     let (sin, cos) = libm::sincos(z.im);
     let size = libm::exp(z.re);

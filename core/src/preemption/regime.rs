@@ -77,7 +77,7 @@ impl Regimes {
                 .sum::<f64>()
         };
         let mut best = (miss(0.0, shortest), 0.0, shortest);
-        let mut consider = |x: f64, y: f64, best: &mut (f64, f64, f64)| {
+        let consider = |x: f64, y: f64, best: &mut (f64, f64, f64)| {
             let (x, y) = (x.clamp(0.0, 1.0), y.clamp(longest, shortest));
             let e = miss(x, y);
             if e < best.0 - 1e-12 {
