@@ -3,10 +3,11 @@
 
 use core::fmt;
 
-use serde::Serialize;
+use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 /// The kind of fault found in a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
     /// The text is not JSON at all.
@@ -27,9 +28,7 @@ pub enum ErrorCode {
 
 /// A fault in a request. Its text names the field, what was given and what is allowed, and is
 /// the same in Rust, Python and the browser.
-///
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// Path of the field, as in `layout.tensor_parallel`.
     pub field: String,
@@ -54,11 +53,8 @@ impl Error {
     /// The same fault seen from one level further out: `nodes` under `cluster` is `cluster.nodes`.
     #[must_use]
     pub(crate) fn under(mut self, parent: &str) -> Self {
-        self.field = match (parent.is_empty(), self.field.is_empty()) {
-            (true, _) => self.field,
-            (_, true) => parent.to_owned(),
-            _ => format!("{parent}.{}", self.field),
-        };
+        let dot = if self.field.is_empty() || self.field.starts_with('[') || parent.is_empty() { "" } else { "." };
+        self.field = [parent, dot, &self.field].concat();
         self
     }
 }
@@ -75,6 +71,43 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// The fields, and the whole as a sentence.
+impl Serialize for Error {
+    fn serialize<S: Serializer>(&self, serializer: S) -> core::result::Result<S::Ok, S::Error> {
+        let mut out = serializer.serialize_struct("Error", 5)?;
+        out.serialize_field("field", &self.field)?;
+        out.serialize_field("code", &self.code)?;
+        out.serialize_field("given", &self.given)?;
+        out.serialize_field("allowed", &self.allowed)?;
+        out.serialize_field("message", &self.to_string())?;
+        out.end()
+    }
+}
+
+#[cfg(feature = "schemars")]
+impl schemars::JsonSchema for Error {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "RequestError".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let code = generator.subschema_for::<ErrorCode>();
+        let text = |says: &str| serde_json::json!({ "type": "string", "description": says });
+        schemars::json_schema!({
+            "description": "A fault in a request.",
+            "type": "object",
+            "properties": {
+                "field": text("Path of the field, as in `layout.tensor_parallel`."),
+                "code": code,
+                "given": text("What was given, shortened."),
+                "allowed": text("What is allowed there."),
+                "message": text("The whole as a sentence."),
+            },
+            "required": ["field", "code", "given", "allowed", "message"],
+        })
+    }
+}
 
 /// The crate's result.
 pub type Result<T> = core::result::Result<T, Error>;

@@ -1,0 +1,40 @@
+//! Build steps of shardwise: `cargo xtask wasm` and `cargo xtask schema [--check]`.
+
+mod schema;
+mod typescript;
+mod wasm;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo xtask wasm             builds wasm/pkg and checks its size
+       cargo xtask schema           writes schema/ from the core's types
+       cargo xtask schema --check   fails when schema/ is not what the types say";
+
+type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["wasm"] => wasm::build(&root()),
+        ["schema"] => schema::write(&root()),
+        ["schema", "--check"] => schema::check(&root()),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(fault) => {
+            eprintln!("error: {fault}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The workspace's folder.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
