@@ -78,6 +78,8 @@ pub struct EstimateAnswer {
     pub model: ModelSummary,
     /// The machines.
     pub cluster: Cluster,
+    /// How a person names the layout: its strategy and the degrees above 1.
+    pub name: String,
     /// The layout, every degree filled in.
     pub layout: Layout,
     /// Sequences per optimizer step.
@@ -102,6 +104,8 @@ pub struct EstimateAnswer {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct PlanLine {
+    /// How a person names the layout: its strategy and the degrees above 1.
+    pub name: String,
     /// The layout.
     pub layout: Layout,
     /// Micro-batches per optimizer step on each data-parallel rank.
@@ -128,6 +132,8 @@ pub struct PlanLine {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Rejection {
+    /// How a person names the layout: its strategy and the degrees above 1.
+    pub name: String,
     /// The layout of that strategy that comes nearest.
     pub layout: Layout,
     /// One sentence with its figure.

@@ -2,6 +2,7 @@
 
 use super::answer::{EstimateAnswer, Fit, Price, RunReport, Verdict};
 use super::request::{EstimateRequest, Run, SCHEMA_VERSION};
+use super::text::plan_name;
 use crate::assumption::Assumption;
 use crate::cluster::{Catalog, Cluster};
 use crate::error::{Error, ErrorCode, Result};
@@ -118,6 +119,7 @@ impl Workplace<'_> {
             global_batch: batch.global_batch,
             seq_len: batch.seq_len,
             gradient_accumulation: batch.accumulation(layout.data_parallel(), layout.micro_batch),
+            name: plan_name(&layout),
             layout,
             memory,
             step,

@@ -3,6 +3,7 @@
 use super::answer::{PlanAnswer, PlanLine, Rejection, StopReason};
 use super::estimate::{Workplace, check_model, resolve_cluster, strategy_name, verdict};
 use super::request::{Objective, PlanRequest, SCHEMA_VERSION, Search};
+use super::text::plan_name;
 use crate::cluster::Cluster;
 use crate::error::Result;
 use crate::layout::{Layout, Recompute, Sharding};
@@ -60,6 +61,7 @@ pub fn plan(request: &PlanRequest) -> Result<PlanAnswer> {
                     fitting.push(Seen {
                         line: PlanLine {
                             gradient_accumulation: batch.accumulation(layout.data_parallel(), micro_batch),
+                            name: plan_name(&layout),
                             layout,
                             memory: memory.device.total(),
                             headroom: cluster.memory - memory.needed,
@@ -253,6 +255,7 @@ fn rejections(fitting: &[Seen], misses: &[(Layout, Bytes)], budget: Bytes) -> Ve
                     layout.micro_batch,
                     layout.recompute
                 ),
+                name: plan_name(layout),
                 layout: layout.clone(),
                 shortfall: Some(*needed - budget),
             });

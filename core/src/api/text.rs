@@ -25,7 +25,8 @@ fn degrees(l: &Layout) -> String {
     out
 }
 
-fn plan_name(l: &Layout) -> String {
+/// How a person names a layout: its strategy and the degrees above 1.
+pub(super) fn plan_name(l: &Layout) -> String {
     format!("{}{}", strategy_name(l.sharding), degrees(l))
 }
 
@@ -52,7 +53,7 @@ impl fmt::Display for EstimateAnswer {
         writeln!(
             f,
             "{word}: {}, micro-batch {}, recompute {}: {}.",
-            plan_name(&self.layout),
+            self.name,
             self.layout.micro_batch,
             recompute_name(self.layout.recompute),
             self.fit.reason
@@ -153,7 +154,7 @@ fn row(f: &mut fmt::Formatter<'_>, i: usize, p: &PlanLine) -> fmt::Result {
         f,
         "{:>3}  {:<28} {:>6} {:>6} {:<10} {:>10} {:>10} {:>10} {:>10} {:>6.1}",
         i + 1,
-        plan_name(&p.layout),
+        p.name,
         p.layout.micro_batch,
         p.gradient_accumulation,
         recompute_name(p.layout.recompute),

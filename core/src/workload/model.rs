@@ -23,6 +23,7 @@ impl schemars::JsonSchema for ModelSpec {
         schemars::json_schema!({
             "description": "A preset's name (llama-3.1-8b), a Hub id whose last part is one, a Hugging Face config object, or an object of dimensions with model_type \"dimensions\".",
             "type": ["string", "object"],
+            "examples": presets::preset_names().collect::<Vec<_>>(),
         })
     }
 }

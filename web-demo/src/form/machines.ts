@@ -1,0 +1,106 @@
+/** The machines: a count and a name, or every figure in full. */
+import type { Cluster } from "shardwise";
+import { h, id } from "../dom";
+import { fieldsUnder } from "../schema";
+import type { Store } from "../state";
+import { type Control, type Suggest, control, faultLine } from "./control";
+
+/** `8xH100` is a count and a name; `aws:8xH100` and `H100` are names. */
+export function split(text: string): { count: string; name: string } {
+  const parts = /^\s*(\d+)\s*x\s*(.*)$/i.exec(text);
+  return parts ? { count: parts[1] ?? "", name: parts[2] ?? "" } : { count: "", name: text };
+}
+
+/** The same machines as an object, to change single figures of. */
+export function inFull(cluster: Cluster | undefined): Record<string, string> {
+  if (!cluster) return { "cluster.accelerator": "h100-sxm", "cluster.nodes": "1", "cluster.gpus_per_node": "8" };
+  const named = cluster.instance
+    ? { "cluster.instance": cluster.instance, ...(cluster.region ? { "cluster.region": cluster.region } : {}) }
+    : { "cluster.accelerator": cluster.accelerator, "cluster.gpus_per_node": String(cluster.gpus_per_node) };
+  return { ...named, "cluster.nodes": String(cluster.nodes) };
+}
+
+export interface MachinesControl {
+  element: HTMLElement;
+  controls: Control[];
+}
+
+/** `resolved` is what the core last made of the machines. */
+export function machinesControl(store: Store, suggest: Suggest, resolved: () => Cluster | undefined): MachinesControl {
+  const line = faultLine();
+  const count = h("input", {
+    type: "text",
+    inputmode: "numeric",
+    id: id("count"),
+    "data-path": "cluster",
+    autocomplete: "off",
+    "aria-label": "How many accelerators or instances",
+  });
+  const name = h("input", {
+    type: "search",
+    id: id("machine"),
+    "data-path": "cluster",
+    list: suggest("cluster") ?? null,
+    autocomplete: "off",
+    spellcheck: "false",
+    "aria-describedby": "cluster-help",
+  });
+  const say = () => store.set({ cluster: count.value.trim() === "" ? name.value : `${count.value.trim()}x${name.value}` });
+  count.addEventListener("input", say);
+  name.addEventListener("input", say);
+
+  const byName = mode("By name");
+  const full = mode("In full");
+  const nameRow = h(
+    "div",
+    { class: "field wide" },
+    h("label", { for: name.id }, "Count × accelerator or cloud instance"),
+    h("div", { class: "entry machines" }, count, h("span", { "aria-hidden": "true" }, "×"), name),
+    h("span", { class: "help", id: "cluster-help" }, "As h100-sxm or p5.48xlarge@us-east-1; 2 × 8xA100-SXM4-80GB is two nodes of eight"),
+  );
+  const inner = fieldsUnder("cluster.accelerator")
+    .concat(fieldsUnder("cluster").filter((path) => path !== "cluster.accelerator" && path !== "cluster"))
+    .map((path) => control(path, store, suggest));
+  const fullRow = h("div", { class: "fields" }, ...inner.map((c) => c.element));
+  byName.input.addEventListener("change", () => {
+    const it = resolved();
+    store.clear("cluster");
+    store.set({ cluster: it ? `${it.nodes > 1 ? `${it.nodes}x` : ""}${it.instance ?? `${it.gpus_per_node}x${it.accelerator}`}` : "8xh100-sxm" });
+  });
+  full.input.addEventListener("change", () => {
+    const fields = inFull(resolved());
+    store.set({ cluster: "", ...fields });
+  });
+
+  const own: Control = {
+    path: "cluster",
+    element: h(
+      "div",
+      { class: "choice" },
+      h("fieldset", { class: "modes" }, h("legend", {}, "Given"), byName.label, full.label),
+      nameRow,
+      fullRow,
+      line.element,
+    ),
+    show() {
+      const text = store.get("cluster");
+      const isFull = text === "" && store.has("cluster");
+      byName.input.checked = !isFull;
+      full.input.checked = isFull;
+      nameRow.hidden = isFull;
+      fullRow.hidden = !isFull;
+      const parts = split(text);
+      if (`${count.value.trim()}x${name.value}` === text || (count.value.trim() === "" && name.value === text)) return;
+      count.value = parts.count;
+      name.value = parts.name;
+    },
+    fault: (message) => line.show(message, [count, name]),
+    focus: () => (nameRow.hidden ? inner[0] : { focus: () => name.focus() })?.focus(),
+  };
+  return { element: own.element, controls: [own, ...inner] };
+}
+
+function mode(text: string): { input: HTMLInputElement; label: HTMLLabelElement } {
+  const input = h("input", { type: "radio", name: "machines-mode", id: id("mode") });
+  return { input, label: h("label", { for: input.id }, input, h("span", {}, text)) };
+}

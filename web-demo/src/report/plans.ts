@@ -1,0 +1,67 @@
+/** The plans that fit, best first; any of them can be adopted. */
+import type { EstimateAnswer, Layout, PlanAnswer, PlanLine } from "shardwise";
+import { h } from "../dom";
+import * as format from "../format";
+import { MARKS } from "./verdict";
+
+const COLUMNS = ["Strategy", "Micro × accum.", "Recompute", "Memory (free)", "Step", "Tokens/s", "MFU", "Run", "Cost"];
+
+export function plans(plan: PlanAnswer, shown: EstimateAnswer, adopt: (layout: Layout) => void): HTMLElement[] {
+  if (plan.ranked.length === 0) return [h("p", {}, "No layout fits.")];
+  return [
+    h(
+      "div",
+      { class: "scroll", tabindex: "0", role: "region", "aria-label": "Ranked plans" },
+      h(
+        "table",
+        { class: "plans" },
+        h("thead", {}, h("tr", {}, ...COLUMNS.map((name) => h("th", { scope: "col" }, name)))),
+        h("tbody", {}, ...plan.ranked.map((line, i) => row(line, i, same(line.layout, shown.layout), adopt))),
+      ),
+    ),
+    h(
+      "p",
+      { class: "caption" },
+      `Choose a plan to see it above. ${format.count(plan.candidates)} layouts looked at${plan.stop_reason === "exhausted" ? ", all there are" : "; the limit of candidates was reached"}.`,
+    ),
+  ];
+}
+
+function row(line: PlanLine, i: number, chosen: boolean, adopt: (layout: Layout) => void): HTMLElement {
+  const { layout } = line;
+  const number = (text: string) => h("td", { class: "number" }, text);
+  return h(
+    "tr",
+    { class: chosen ? "chosen" : null, "aria-current": chosen ? "true" : null },
+    h(
+      "th",
+      { scope: "row" },
+      h(
+        "button",
+        {
+          type: "button",
+          "data-key": `adopt-${i}`,
+          "aria-pressed": chosen ? "true" : "false",
+          title: chosen ? "Shown above" : "Show this plan above",
+          click: () => adopt(layout),
+        },
+        line.name,
+      ),
+      line.verdict === "tight" &&
+        h("span", { class: "tight", title: "fits, but less surely than nine times in ten" }, ` ${MARKS.tight} tight`),
+    ),
+    number(`${layout.micro_batch} × ${format.count(line.gradient_accumulation)}`),
+    h("td", {}, layout.recompute),
+    number(`${format.gib(line.memory)} (${format.gib(line.headroom)}) GiB`),
+    number(format.seconds(line.step_time)),
+    number(format.count(line.tokens_per_second)),
+    number(format.percent(line.mfu)),
+    number(line.run_time == null ? "" : format.seconds(line.run_time)),
+    number(line.cost == null ? "" : format.usd(line.cost)),
+  );
+}
+
+/** Whether two layouts are one: every field that the core resolved is equal. */
+export function same(a: Layout, b: Layout): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}

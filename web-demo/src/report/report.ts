@@ -1,0 +1,114 @@
+/** The answer's side of the page: its sections stay, what they hold is replaced. */
+import type { EstimateAnswer, Layout, PlanAnswer } from "shardwise";
+import { h, swap } from "../dom";
+import type { Fault } from "../request";
+import type { Sharable } from "../share";
+import { figures } from "./figures";
+import { memory } from "./memory";
+import { plans } from "./plans";
+import { assumptions, nearestChanges, whyNot } from "./reasons";
+import { sharePanel } from "./share-panel";
+import { step } from "./step";
+import { termsDialog } from "./terms";
+import { MARKS, sentence } from "./verdict";
+
+export interface Answers {
+  plan: PlanAnswer;
+  /** The layout that is shown: the plan's best, or the one the person fixed. */
+  shown: EstimateAnswer;
+  /** Whether the person fixed it. */
+  fixed: boolean;
+}
+
+export interface Actions {
+  adopt(layout: Layout): void;
+  release(): void;
+  current(): Sharable | undefined;
+  /** Moves to the field that a fault names. */
+  toField(path: string): void;
+}
+
+export interface Report {
+  /** The sentence, which stands on top of everything. */
+  verdict: HTMLElement;
+  element: HTMLElement;
+  show(answers: Answers): void;
+  /** Says what is wrong; the last answer stays, marked as the last. */
+  fault(fault: Fault): void;
+  /** Says that nothing can be computed at all. */
+  failure(reason: string): void;
+}
+
+export function report(actions: Actions): Report {
+  const dialog = termsDialog();
+  const verdict = h("p", { class: "verdict", role: "status" }, "Reading the catalogue …");
+  const bound = h("p", { class: "bound", hidden: true });
+  const glance = h("div", { class: "glance" });
+  const part = (title: string, name: string) => {
+    const content = h("div", {});
+    const section = h("section", { class: `part part-${name}`, "aria-labelledby": `part-${name}` }, h("h2", { id: `part-${name}` }, title), content);
+    return { section, content };
+  };
+  const changes = part("What would fit", "changes");
+  const memoryPart = part("Memory per GPU", "memory");
+  const stepPart = part("One step", "step");
+  const plansPart = part("Plans that fit, best first", "plans");
+  const whyNotPart = part("Why not the others", "why-not");
+  const assumedPart = part("Assumed", "assumed");
+  const share = part("Take it along", "share");
+  share.content.append(sharePanel(actions.current));
+  const parts = [changes, memoryPart, stepPart, plansPart, whyNotPart, assumedPart, share];
+  const details = h("div", { class: "parts", hidden: true }, ...parts.map((p) => p.section));
+  const element = h("div", { class: "answer" }, bound, glance, details, dialog.element);
+
+  return {
+    verdict,
+    element,
+    show({ plan, shown, fixed }) {
+      const { verdict: kind, text } = sentence(shown, fixed ? undefined : plan);
+      verdict.className = `verdict verdict-${kind}`;
+      swap(verdict, h("span", { class: "mark", "aria-hidden": "true" }, MARKS[kind]), h("span", {}, text));
+      bound.hidden = !fixed;
+      swap(
+        bound,
+        fixed &&
+          h("span", {}, `This is a layout you fixed; the search's best is ${plan.best.name}, micro-batch ${plan.best.layout.micro_batch}. `),
+        fixed && h("button", { type: "button", "data-key": "release", click: actions.release }, "Back to the best"),
+      );
+      element.classList.remove("stale");
+      details.hidden = false;
+      swap(glance, figures(shown, dialog));
+      swap(memoryPart.content, ...memory(shown, dialog));
+      swap(stepPart.content, ...step(shown, dialog));
+      swap(plansPart.content, ...plans(plan, shown, actions.adopt));
+      swap(whyNotPart.content, ...whyNot(plan));
+      swap(assumedPart.content, ...assumptions(shown));
+      changes.section.hidden = plan.nearest_changes.length === 0;
+      swap(changes.content, ...nearestChanges(plan));
+    },
+    fault({ field, message }) {
+      verdict.className = "verdict verdict-fault";
+      swap(
+        verdict,
+        h("span", { class: "mark", "aria-hidden": "true" }, "?"),
+        h(
+          "span",
+          {},
+          `${message} `,
+          field !== "" && h("button", { type: "button", class: "link", click: () => actions.toField(field) }, "Go to the field"),
+        ),
+      );
+      bound.hidden = true;
+      element.classList.add("stale");
+    },
+    failure(reason) {
+      verdict.className = "verdict verdict-fault";
+      swap(
+        verdict,
+        h("span", { class: "mark", "aria-hidden": "true" }, "?"),
+        h("span", {}, `The planner could not start in this browser: ${reason}. It needs WebAssembly and module workers.`),
+      );
+      element.classList.add("stale");
+    },
+  };
+}
