@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import types
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
@@ -23,13 +22,19 @@ def decode(kind: type[T], value: Mapping[str, Any], **more: object) -> T:
     return kind(**fields, **more)
 
 
-@cache
-def _readers(kind: Any) -> dict[str, Reader]:
-    hints = get_type_hints(kind)
-    return {f.name: _reader(hints[f.name]) for f in dataclasses.fields(kind)}
+_KNOWN: dict[type, dict[str, Reader]] = {}
 
 
-def _reader(hint: Any) -> Reader:  # noqa: ANN401 - a type form
+def _readers(kind: type) -> dict[str, Reader]:
+    """How each field of a dataclass is read."""
+    if kind not in _KNOWN:
+        hints = get_type_hints(kind)
+        fields = dataclasses.fields(kind)
+        _KNOWN[kind] = {f.name: _reader(hints[f.name]) for f in fields}
+    return _KNOWN[kind]
+
+
+def _reader(hint: object) -> Reader:
     """How a value of that type is read; plain values pass as they are."""
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         return lambda value: decode(hint, value)

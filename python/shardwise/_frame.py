@@ -24,4 +24,5 @@ def plan_frame(answer: Plan) -> pd.DataFrame:
     """The ranked plans, best first; amounts in base units."""
     import pandas as pd
 
-    return pd.DataFrame([row(line) for line in answer.ranked])
+    frame: pd.DataFrame = pd.DataFrame([row(line) for line in answer.ranked])
+    return frame

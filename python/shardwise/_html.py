@@ -173,5 +173,5 @@ def plan_html(answer: Plan) -> str:
     ):
         if said:
             items = "".join(f"<li>{escape(s)}</li>" for s in said)
-            out.append(f"<details open><summary>{title}</summary><ul>{items}</ul></details>")
+            out.append(f'<details open="open"><summary>{title}</summary><ul>{items}</ul></details>')
     return f"<div>{''.join(out)}</div>"

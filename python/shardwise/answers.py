@@ -63,44 +63,53 @@ class Accelerator:
     id: str
     """Short name, unique, lower case."""
 
+    vendor: str
+    """Who makes it."""
+
+    name: str
+    """The vendor's name for it."""
+
+    form: str
+    """Form factor: SXM5, PCIe, OAM, ..."""
+
     memory_gb: float
     """The memory on the vendor's label, in GB."""
 
     bandwidth_gb_s: float
     """Memory bandwidth, in GB/s."""
 
-    aliases: tuple[str, ...] = ()
-    """Other names it answers to; case, spaces and punctuation do not count."""
+    source: str
+    """Where the figures come from."""
 
-    as_of: str = ""
+    as_of: str
     """When they were compiled (ISO 8601)."""
 
-    bf16_tflops: float | None = None
-    """Peak in bf16, in TFLOP/s."""
+    year: int | None = None
+    """Year of release."""
 
-    check: str | None = None
-    """How well they were checked."""
+    usable_gib: float | None = None
+    """The memory a framework sees, in GiB."""
 
     devices: int | None = None
     """Devices that a framework sees in one part; 1 when absent."""
 
-    form: str = ""
-    """Form factor: SXM5, PCIe, OAM, ..."""
+    fp32_tflops: float | None = None
+    """Peak in fp32 without tensor cores, in TFLOP/s."""
+
+    tf32_tflops: float | None = None
+    """Peak in tf32, in TFLOP/s."""
 
     fp16_tflops: float | None = None
     """Peak in fp16 with fp32 accumulation, in TFLOP/s."""
 
-    fp32_tflops: float | None = None
-    """Peak in fp32 without tensor cores, in TFLOP/s."""
-
-    fp4_tflops: float | None = None
-    """Peak in fp4, in TFLOP/s."""
+    bf16_tflops: float | None = None
+    """Peak in bf16, in TFLOP/s."""
 
     fp8_tflops: float | None = None
     """Peak in fp8, in TFLOP/s."""
 
-    host_link: str | None = None
-    """Link to the host where that is not PCIe, an id of `links`."""
+    fp4_tflops: float | None = None
+    """Peak in fp4, in TFLOP/s."""
 
     int8_tops: float | None = None
     """Peak in int8, in TOP/s."""
@@ -114,11 +123,14 @@ class Accelerator:
     link_domain: int | None = None
     """Parts that the link joins, where that is not the whole node (a bridge joins 2)."""
 
-    matmul_basis: str | None = None
-    """Where that fraction comes from."""
+    pcie: str | None = None
+    """PCIe link, an id of `links`."""
 
-    matmul_fraction: float | None = None
-    """Fraction of the peak that large matrix products reach."""
+    host_link: str | None = None
+    """Link to the host where that is not PCIe, an id of `links`."""
+
+    tdp_w: float | None = None
+    """Design power of the part, in W."""
 
     measured_bf16_tflops: float | None = None
     """The best bf16 matrix product measured, in TFLOP/s."""
@@ -126,35 +138,23 @@ class Accelerator:
     measured_fp8_tflops: float | None = None
     """The best fp8 matrix product measured, in TFLOP/s."""
 
-    name: str = ""
-    """The vendor's name for it."""
+    matmul_fraction: float | None = None
+    """Fraction of the peak that large matrix products reach."""
 
-    note: str | None = None
-    """What else a reader must know."""
-
-    pcie: str | None = None
-    """PCIe link, an id of `links`."""
+    matmul_basis: str | None = None
+    """Where that fraction comes from."""
 
     platform: str | None = None
     """The usual node, an id of `platforms`."""
 
-    source: str = ""
-    """Where the figures come from."""
+    aliases: tuple[str, ...] = ()
+    """Other names it answers to; case, spaces and punctuation do not count."""
 
-    tdp_w: float | None = None
-    """Design power of the part, in W."""
+    check: str | None = None
+    """How well they were checked."""
 
-    tf32_tflops: float | None = None
-    """Peak in tf32, in TFLOP/s."""
-
-    usable_gib: float | None = None
-    """The memory a framework sees, in GiB."""
-
-    vendor: str = ""
-    """Who makes it."""
-
-    year: int | None = None
-    """Year of release."""
+    note: str | None = None
+    """What else a reader must know."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,11 +201,11 @@ class CatalogRows:
     platforms: tuple[Platform, ...] = ()
     """The usual node of each accelerator, by id."""
 
-    sources: tuple[Source, ...] = ()
-    """What the short names in `source` stand for, by id."""
-
     storage: tuple[StorageOffer, ...] = ()
     """Prices and rates of storage and egress, by id."""
+
+    sources: tuple[Source, ...] = ()
+    """What the short names in `source` stand for, by id."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,32 +218,32 @@ class Channel:
     bandwidth: float
     """Nominal rate, one direction: of one GPU inside a node, of one node between nodes."""
 
-    all_to_all_fraction: float | None = None
-    """The same for all-to-all."""
-
-    alpha: float | None = None
-    """Constant term of the fitted collective time."""
-
-    copy_fraction: float | None = None
-    """Share that a pinned copy between host and device reaches."""
-
-    fitted: float | None = None
-    """Bus bandwidth of that fit for endless messages."""
-
-    fraction: float | None = None
+    fraction: float | None
     """Share of it that ring collectives of large messages reach."""
 
-    hop: float | None = None
-    """Time of one hop."""
+    all_to_all_fraction: float | None
+    """The same for all-to-all."""
 
-    in_switch: InSwitch | None = None
+    in_switch: InSwitch | None
     """All-reduce in the switch, where the link has it."""
 
-    latency: float | None = None
+    copy_fraction: float | None
+    """Share that a pinned copy between host and device reaches."""
+
+    latency: float | None
     """Time of a small collective."""
 
-    sqrt: float | None = None
+    hop: float | None
+    """Time of one hop."""
+
+    alpha: float | None
+    """Constant term of the fitted collective time."""
+
+    sqrt: float | None
     """Square-root term of the fitted collective time, in seconds per sqrt(byte)."""
+
+    fitted: float | None
+    """Bus bandwidth of that fit for endless messages."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -265,6 +265,18 @@ class Cluster:
     form: str
     """Form factor."""
 
+    year: int | None
+    """Year of release."""
+
+    instance: str | None
+    """The cloud shape, where one was named."""
+
+    cloud: str | None
+    """The cloud, where one was named or follows from the shape."""
+
+    region: str | None
+    """Its region."""
+
     nodes: int
     """Nodes."""
 
@@ -280,68 +292,59 @@ class Cluster:
     peaks: Peaks
     """Dense peaks of one GPU."""
 
+    measured_bf16: float | None
+    """Best bf16 matrix product measured on one GPU."""
+
+    measured_fp8: float | None
+    """Best fp8 matrix product measured on one GPU."""
+
+    matmul_fraction: float | None
+    """Share of the peak that large matrix products reach."""
+
+    power: float | None
+    """Design power of one GPU."""
+
+    power_cap: float | None
+    """Power one GPU is held to, where that is less."""
+
     domain: int
     """GPUs joined by `within_domain`;
 
     at least 1, and more than a node where a rack is one domain.
     """
 
+    within_domain: Channel | None
+    """The fastest link between GPUs, rate of one GPU; `None` where GPUs have no link."""
+
+    within_node: Channel | None
+    """The link between domains of one node; equal to `within_domain` where a domain is a node."""
+
+    host: Channel | None
+    """The link between a GPU and its host."""
+
     networks: tuple[Network, ...]
     """Networks between nodes, from the one that reaches least to the one that reaches all."""
 
-    prices: Prices
-    """Prices of one GPU."""
-
-    cloud: str | None = None
-    """The cloud, where one was named or follows from the shape."""
-
-    host: Channel | None = None
-    """The link between a GPU and its host."""
-
-    host_memory: float | None = None
+    host_memory: float | None
     """Memory of one host."""
 
-    instance: str | None = None
-    """The cloud shape, where one was named."""
-
-    interruption: tuple[float, ...] | None = ()
-    """Share of spot machines taken back in a month, lowest and highest (0 to 1)."""
-
-    matmul_fraction: float | None = None
-    """Share of the peak that large matrix products reach."""
-
-    measured_bf16: float | None = None
-    """Best bf16 matrix product measured on one GPU."""
-
-    measured_fp8: float | None = None
-    """Best fp8 matrix product measured on one GPU."""
-
-    nvme: float | None = None
-    """Local NVMe of one node."""
-
-    power: float | None = None
-    """Design power of one GPU."""
-
-    power_cap: float | None = None
-    """Power one GPU is held to, where that is less."""
-
-    region: str | None = None
-    """Its region."""
-
-    storage: float | None = None
-    """What one node reads from or writes to the shared store."""
-
-    vcpus: int | None = None
+    vcpus: int | None
     """Hardware threads of one host."""
 
-    within_domain: Channel | None = None
-    """The fastest link between GPUs, rate of one GPU; `None` where GPUs have no link."""
+    nvme: float | None
+    """Local NVMe of one node."""
 
-    within_node: Channel | None = None
-    """The link between domains of one node; equal to `within_domain` where a domain is a node."""
+    storage: float | None
+    """What one node reads from or writes to the shared store."""
 
-    year: int | None = None
-    """Year of release."""
+    interruption: tuple[float, ...] | None
+    """Share of spot machines of the priced offer taken back in a month, lowest and highest (0
+
+    to 1).
+    """
+
+    prices: Prices
+    """Prices of one GPU."""
 
 
 ContextStyle: TypeAlias = Literal["ring", "all_to_all"]
@@ -382,11 +385,11 @@ class EstimateAnswer:
     step: StepReport
     """Step time, opened."""
 
+    run: RunReport | None
+    """The run, when the request says how much is trained."""
+
     assumptions: tuple[Assumption, ...]
     """What was assumed for each thing not given."""
-
-    run: RunReport | None = None
-    """The run, when the request says how much is trained."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -433,23 +436,23 @@ class Instance:
     gpus: int
     """How many of them."""
 
-    as_of: str = ""
+    source: str
+    """Where the prices come from, an id of `sources` or plain words."""
+
+    as_of: str
     """Date of the prices (ISO 8601; a bare year where the day is unknown)."""
-
-    capacity_block: float | None = None
-    """Price of a block booked ahead, in USD/h (a listing of 2024-12)."""
-
-    domain: int | None = None
-    """Parts joined by that link, where that is not the whole shape."""
-
-    interruption_pct: tuple[float, ...] | None = ()
-    """Share of spot shapes taken back in a month, lowest and highest, in per cent (2025-06-28)."""
 
     link: str | None = None
     """Link between them, an id of `links`; the accelerator's own when absent."""
 
+    domain: int | None = None
+    """Parts joined by that link, where that is not the whole shape."""
+
     network: str | None = None
     """Network for traffic between the accelerators of several shapes, an id of `links`."""
+
+    nics: int | None = None
+    """Network cards behind it."""
 
     network_gbit_s: float | None = None
     """Rate of that network, one direction, in Gbit/s."""
@@ -457,11 +460,11 @@ class Instance:
     network_total_gbit_s: float | None = None
     """Rate the cloud advertises where that counts other cards too, in Gbit/s."""
 
-    nics: int | None = None
-    """Network cards behind it."""
+    vcpus: int | None = None
+    """Virtual CPUs (hardware threads)."""
 
-    note: str | None = None
-    """What else a reader must know."""
+    ram_gib: float | None = None
+    """Host memory, in GiB (clouds that write GB mean GiB)."""
 
     nvme_gb: float | None = None
     """Local NVMe, in GB; 0 where there is none."""
@@ -472,29 +475,11 @@ class Instance:
     on_demand_range: tuple[float, ...] | None = ()
     """Lowest and highest on-demand price over the cloud's regions, in USD/h."""
 
-    ram_gib: float | None = None
-    """Host memory, in GiB (clouds that write GB mean GiB)."""
-
-    region: str | None = None
-    """The cloud's region."""
-
-    reserved_1y: float | None = None
-    """Price under a one-year commitment, in USD/h."""
-
-    reserved_3y: float | None = None
-    """Price under a three-year commitment, in USD/h."""
-
-    source: str = ""
-    """Where the prices come from, an id of `sources` or plain words."""
-
-    specs: str | None = None
-    """Where virtual CPUs, memory and NVMe come from, where that is another."""
-
     spot: float | None = None
     """Spot price, in USD/h."""
 
-    spot_as_of: str | None = None
-    """Date of the spot price, where it is another."""
+    spot_range: tuple[float, ...] | None = ()
+    """Lowest and highest spot price seen over zones or regions, in USD/h."""
 
     spot_basis: str | None = None
     """How the spot price is known:
@@ -502,14 +487,32 @@ class Instance:
     `published`, `zones` (a snapshot by zone) or `advisor` (on-demand less the advertised saving).
     """
 
-    spot_range: tuple[float, ...] | None = ()
-    """Lowest and highest spot price seen over zones or regions, in USD/h."""
-
     spot_source: str | None = None
     """Source of the spot price, where it is another."""
 
-    vcpus: int | None = None
-    """Virtual CPUs (hardware threads)."""
+    spot_as_of: str | None = None
+    """Date of the spot price, where it is another."""
+
+    reserved_1y: float | None = None
+    """Price under a one-year commitment, in USD/h."""
+
+    reserved_3y: float | None = None
+    """Price under a three-year commitment, in USD/h."""
+
+    capacity_block: float | None = None
+    """Price of a block booked ahead, in USD/h (a listing of 2024-12)."""
+
+    interruption_pct: tuple[float, ...] | None = ()
+    """Share of spot shapes taken back in a month, lowest and highest, in per cent (2025-06-28)."""
+
+    region: str | None = None
+    """The cloud's region."""
+
+    specs: str | None = None
+    """Where virtual CPUs, memory and NVMe come from, where that is another."""
+
+    note: str | None = None
+    """What else a reader must know."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -530,104 +533,110 @@ class Interval80:
 class Layout:
     """One way to split and schedule the work. Degrees are torchtitan's."""
 
-    context_parallel: int = 1
-    """Ranks over which a sequence is split."""
+    sharding: Sharding
+    """How model states are spread."""
 
-    context_style: ContextStyle = "ring"
-    """How it is split."""
-
-    data_parallel_replicate: int = 1
+    data_parallel_replicate: int
     """Data-parallel replicas that do not share states (DDP ranks, or the outer mesh of HSDP)."""
 
-    data_parallel_shard: int = 0
+    data_parallel_shard: int
     """Data-parallel ranks that share states;
 
     0, or left out of a request, means all ranks that no other degree takes (for DDP these become
     replicas).
     """
 
-    expert_parallel: int = 1
-    """Ranks over which experts are spread (a part of the data-parallel ranks)."""
-
-    gradient_as_bucket_view: bool = False
-    """DDP: gradients live in the communication buckets."""
-
-    micro_batch: int = 1
-    """Sequences a data-parallel rank works on at once."""
-
-    offload: tuple[Offload, ...] = ()
-    """What leaves the device between uses."""
-
-    pipeline_chunks: int = 1
-    """Model chunks per pipeline rank."""
-
-    pipeline_parallel: int = 1
-    """Pipeline stages."""
-
-    pipeline_schedule: Schedule = "1f1b"
-    """Order of the micro-batches in the pipeline."""
-
-    recompute: Recompute = "none"
-    """What backward recomputes."""
-
-    recompute_every: int = 1
-    """Recompute every k-th layer only."""
-
-    reshard_after_forward: Reshard = "default"
-    """FSDP2: whether units are freed between forward and backward."""
-
-    sequence_parallel: bool = False
-    """Whether norms and residuals are split along the sequence over the tensor ranks."""
-
-    sharding: Sharding = "fsdp2"
-    """How model states are spread."""
-
-    sync_every_micro_batch: bool = False
-    """Gradients are reduced after every micro-batch, not only the last."""
-
-    tensor_parallel: int = 1
+    tensor_parallel: int
     """Tensor-parallel ranks."""
 
-    wrap: Wrap = "layers"
+    sequence_parallel: bool
+    """Whether norms and residuals are split along the sequence over the tensor ranks."""
+
+    vocab_parallel: bool
+    """Whether embedding, head and loss are split by vocabulary over the tensor ranks."""
+
+    pipeline_parallel: int
+    """Pipeline stages."""
+
+    pipeline_schedule: Schedule
+    """Order of the micro-batches in the pipeline."""
+
+    pipeline_chunks: int
+    """Model chunks per pipeline rank."""
+
+    context_parallel: int
+    """Ranks over which a sequence is split."""
+
+    context_style: ContextStyle
+    """How it is split."""
+
+    expert_parallel: int
+    """Ranks over which experts are spread (a part of the data-parallel ranks)."""
+
+    micro_batch: int
+    """Sequences a data-parallel rank works on at once."""
+
+    recompute: Recompute
+    """What backward recomputes."""
+
+    recompute_every: int
+    """Recompute every k-th layer only."""
+
+    offload: tuple[Offload, ...]
+    """What leaves the device between uses."""
+
+    reshard_after_forward: Reshard
+    """FSDP2: whether units are freed between forward and backward."""
+
+    wrap: Wrap
     """FSDP: which modules form a unit."""
+
+    gradient_as_bucket_view: bool
+    """DDP: gradients live in the communication buckets."""
+
+    sync_every_micro_batch: bool
+    """Gradients are reduced after every micro-batch, not only the last."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Link:
     """One kind of link. Rates are one direction."""
 
-    all_to_all_fraction: float | None = None
-    """The same for all-to-all."""
+    id: str
+    """Short name, unique."""
 
-    alpha_us: float | None = None
-    """Constant term of the fitted collective time, in microseconds."""
+    kind: str
+    """`intra` (in a node), `rack`, `inter` (between nodes), `host`, or `hop` (constants of the
 
-    as_of: str = ""
+    communication library).
+    """
+
+    name: str
+    """The field's name for it."""
+
+    per: str
+    """What the rates are per: `gpu`, `port`, `node` or `hop`."""
+
+    source: str
+    """Where the figures come from."""
+
+    as_of: str
     """When they were compiled (ISO 8601)."""
-
-    check: str | None = None
-    """How well they were checked."""
-
-    copy_fraction: float | None = None
-    """The share that a pinned copy between host and device reaches."""
-
-    fit: str | None = None
-    """What was fitted."""
-
-    fitted_gb_s: float | None = None
-    """Bus bandwidth of the fit for endless messages, in GB/s."""
-
-    fraction: float | None = None
-    """Share of the nominal rate that ring collectives of large messages reach."""
 
     gb_s: float | None = None
     """Nominal rate, one direction, in GB/s."""
 
-    hop_us: float | None = None
-    """Time of one hop, in microseconds."""
+    port_gbit_s: float | None = None
+    """Nominal rate of a port, in Gbit/s."""
 
-    id: str = ""
-    """Short name, unique."""
+    measured_gb_s: float | None = None
+    """Best bus bandwidth measured, in GB/s."""
+
+    fraction: float | None = None
+    """Share of the nominal rate that ring collectives of large messages reach."""
+
+    all_to_all_fraction: float | None = None
+    """The same for all-to-all."""
 
     in_switch_fraction: float | None = None
     """The same for an all-reduce that the switch sums."""
@@ -635,35 +644,32 @@ class Link:
     in_switch_min_gpus: int | None = None
     """Smallest group for which the library lets the switch sum."""
 
-    kind: str = ""
-    """`intra` (in a node), `rack`, `inter` (between nodes), `host`, or `hop` (constants of the
-
-    communication library).
-    """
+    copy_fraction: float | None = None
+    """The share that a pinned copy between host and device reaches."""
 
     latency_us: float | None = None
     """Time of a small collective, in microseconds."""
 
-    measured_gb_s: float | None = None
-    """Best bus bandwidth measured, in GB/s."""
+    hop_us: float | None = None
+    """Time of one hop, in microseconds."""
 
-    name: str = ""
-    """The field's name for it."""
-
-    note: str | None = None
-    """What else a reader must know."""
-
-    per: str = ""
-    """What the rates are per: `gpu`, `port`, `node` or `hop`."""
-
-    port_gbit_s: float | None = None
-    """Nominal rate of a port, in Gbit/s."""
-
-    source: str = ""
-    """Where the figures come from."""
+    alpha_us: float | None = None
+    """Constant term of the fitted collective time, in microseconds."""
 
     sqrt_us: float | None = None
     """Square-root term of the fitted collective time, in microseconds per sqrt(byte)."""
+
+    fitted_gb_s: float | None = None
+    """Bus bandwidth of the fit for endless messages, in GB/s."""
+
+    fit: str | None = None
+    """What was fitted."""
+
+    check: str | None = None
+    """How well they were checked."""
+
+    note: str | None = None
+    """What else a reader must know."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -790,26 +796,26 @@ class ParameterCounts:
 class Peaks:
     """Dense peak rates by compute type; `None` where the part has no such type."""
 
-    bf16: float | None = None
-    """bf16."""
-
-    fp16: float | None = None
-    """fp16 with fp32 accumulation."""
-
-    fp32: float | None = None
+    fp32: float | None
     """fp32 without tensor cores."""
 
-    fp4: float | None = None
-    """fp4."""
+    tf32: float | None
+    """tf32."""
 
-    fp8: float | None = None
+    fp16: float | None
+    """fp16 with fp32 accumulation."""
+
+    bf16: float | None
+    """bf16."""
+
+    fp8: float | None
     """fp8."""
 
-    int8: float | None = None
-    """int8, in operations."""
+    fp4: float | None
+    """fp4."""
 
-    tf32: float | None = None
-    """tf32."""
+    int8: float | None
+    """int8, in operations."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -880,11 +886,11 @@ class PlanLine:
     mfu: float
     """Model FLOPs utilisation."""
 
-    cost: float | None = None
-    """Money of the run."""
-
-    run_time: float | None = None
+    run_time: float | None
     """Wall time of the run."""
+
+    cost: float | None
+    """Money of the run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -896,6 +902,9 @@ class Platform:
 
     id: str
     """Short name, unique."""
+
+    name: str
+    """What it is."""
 
     gpus_per_node: int
     """Parts in a node."""
@@ -909,23 +918,20 @@ class Platform:
     network_gbit_s: float
     """Their rate together, one direction, in Gbit/s."""
 
-    as_of: str = ""
-    """When it was compiled (ISO 8601)."""
+    source: str
+    """Where this comes from."""
 
-    check: str | None = None
-    """How well it was checked."""
+    as_of: str
+    """When it was compiled (ISO 8601)."""
 
     domain: int | None = None
     """Parts that the fast link joins, where that reaches past the node (a rack of 72)."""
 
-    name: str = ""
-    """What it is."""
+    check: str | None = None
+    """How well it was checked."""
 
     note: str | None = None
     """What else a reader must know."""
-
-    source: str = ""
-    """Where this comes from."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -953,6 +959,21 @@ PriceKind: TypeAlias = Literal["on_demand", "spot", "reserved_1y", "reserved_3y"
 class Prices:
     """Prices of one GPU, all from the same offer. `None` is unknown, never free."""
 
+    on_demand: float | None
+    """By the hour."""
+
+    spot: float | None
+    """Spot."""
+
+    spot_range: tuple[float, ...] | None
+    """Lowest and highest spot price seen over zones or regions."""
+
+    reserved_1y: float | None
+    """One-year commitment."""
+
+    reserved_3y: float | None
+    """Three-year commitment."""
+
     offer: str
     """Whose prices: cloud, shape and region, or `given in the request`; empty when unknown."""
 
@@ -962,23 +983,11 @@ class Prices:
     as_of: str
     """Their date."""
 
-    on_demand: float | None = None
-    """By the hour."""
+    spot_source: str | None
+    """Where the spot price comes from, where that is another place."""
 
-    reserved_1y: float | None = None
-    """One-year commitment."""
-
-    reserved_3y: float | None = None
-    """Three-year commitment."""
-
-    spot: float | None = None
-    """Spot."""
-
-    spot_as_of: str | None = None
+    spot_as_of: str | None
     """Date of the spot price, where it is another."""
-
-    spot_range: tuple[float, ...] | None = ()
-    """Lowest and highest spot price seen over zones or regions."""
 
 
 Recompute: TypeAlias = Literal["none", "selective", "full"]
@@ -995,7 +1004,7 @@ class Rejection:
     reason: str
     """One sentence with its figure."""
 
-    shortfall: float | None = None
+    shortfall: float | None
     """What it needs more than there is; none when a rule and not memory forbids it."""
 
 
@@ -1027,11 +1036,11 @@ class RunReport:
     time: float
     """Wall time."""
 
-    cost: UsdTerms | None = None
-    """Money by term; none without a price."""
-
-    price: Price | None = None
+    price: Price | None
     """Price of the whole cluster; none when the catalogue has no price of that kind."""
+
+    cost: UsdTerms | None
+    """Money by term; none without a price."""
 
 
 Schedule: TypeAlias = Literal[
@@ -1147,38 +1156,38 @@ class StorageOffer:
     id: str
     """Short name, unique."""
 
-    as_of: str = ""
-    """Their date (ISO 8601; a bare year where the day is unknown)."""
-
-    check: str | None = None
-    """How well they were checked."""
-
-    gb_s: float | None = None
-    """Rate, in GB/s."""
-
-    kind: str = ""
+    kind: str
     """`egress`, `object`, `file`, `block`, or `perf` (a measured store without price)."""
 
-    note: str | None = None
-    """What else a reader must know."""
-
-    per: str | None = None
-    """What that rate is per: `client`, `node`, `volume`, `disk`, `tib` or `tb` kept, `total`."""
-
-    product: str = ""
-    """The provider's name for it."""
-
-    provider: str = ""
+    provider: str
     """Who offers it."""
 
-    source: str = ""
+    product: str
+    """The provider's name for it."""
+
+    source: str
     """Where the figures come from, an id of `sources` or plain words."""
+
+    as_of: str
+    """Their date (ISO 8601; a bare year where the day is unknown)."""
 
     usd_per_gb: float | None = None
     """Price of moving a GB, in USD."""
 
     usd_per_gb_month: float | None = None
     """Price of keeping a GB for a month, in USD."""
+
+    gb_s: float | None = None
+    """Rate, in GB/s."""
+
+    per: str | None = None
+    """What that rate is per: `client`, `node`, `volume`, `disk`, `tib` or `tb` kept, `total`."""
+
+    check: str | None = None
+    """How well they were checked."""
+
+    note: str | None = None
+    """What else a reader must know."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -42,10 +43,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(argv)
     run: Callable[[argparse.Namespace], int] = given.run
     try:
-        return run(given)
+        status = run(given)
+        sys.stdout.flush()
     except Error as e:
         print(f"shardwise: {e}", file=sys.stderr)
         return BAD_INPUT
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FITS
+    return status
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -16,12 +16,15 @@ __all__ = [
     "AcceleratorOrName",
     "AdapterKind",
     "AttentionKernel",
+    "Backend",
     "BaseQuantization",
     "CatalogRequest",
     "CatalogRows",
+    "Compression",
     "Compute",
     "ContextStyle",
     "DescribeModelRequest",
+    "Dispatch",
     "Dtype",
     "EstimateRequest",
     "Framework",
@@ -50,6 +53,7 @@ __all__ = [
     "Recompute",
     "Reshard",
     "Run",
+    "Runtime",
     "Schedule",
     "Search",
     "Sharding",
@@ -71,38 +75,41 @@ class Accelerator(TypedDict, total=False):
     bandwidth_gb_s: Required[float]
     """Memory bandwidth, in GB/s."""
 
-    aliases: Sequence[str]
-    """Other names it answers to; case, spaces and punctuation do not count."""
+    vendor: str
+    """Who makes it."""
 
-    as_of: str
-    """When they were compiled (ISO 8601)."""
-
-    bf16_tflops: float | None
-    """Peak in bf16, in TFLOP/s."""
-
-    check: str | None
-    """How well they were checked."""
-
-    devices: int | None
-    """Devices that a framework sees in one part; 1 when absent."""
+    name: str
+    """The vendor's name for it."""
 
     form: str
     """Form factor: SXM5, PCIe, OAM, ..."""
 
-    fp16_tflops: float | None
-    """Peak in fp16 with fp32 accumulation, in TFLOP/s."""
+    year: int | None
+    """Year of release."""
+
+    usable_gib: float | None
+    """The memory a framework sees, in GiB."""
+
+    devices: int | None
+    """Devices that a framework sees in one part; 1 when absent."""
 
     fp32_tflops: float | None
     """Peak in fp32 without tensor cores, in TFLOP/s."""
 
-    fp4_tflops: float | None
-    """Peak in fp4, in TFLOP/s."""
+    tf32_tflops: float | None
+    """Peak in tf32, in TFLOP/s."""
+
+    fp16_tflops: float | None
+    """Peak in fp16 with fp32 accumulation, in TFLOP/s."""
+
+    bf16_tflops: float | None
+    """Peak in bf16, in TFLOP/s."""
 
     fp8_tflops: float | None
     """Peak in fp8, in TFLOP/s."""
 
-    host_link: str | None
-    """Link to the host where that is not PCIe, an id of `links`."""
+    fp4_tflops: float | None
+    """Peak in fp4, in TFLOP/s."""
 
     int8_tops: float | None
     """Peak in int8, in TOP/s."""
@@ -116,11 +123,14 @@ class Accelerator(TypedDict, total=False):
     link_domain: int | None
     """Parts that the link joins, where that is not the whole node (a bridge joins 2)."""
 
-    matmul_basis: str | None
-    """Where that fraction comes from."""
+    pcie: str | None
+    """PCIe link, an id of `links`."""
 
-    matmul_fraction: float | None
-    """Fraction of the peak that large matrix products reach."""
+    host_link: str | None
+    """Link to the host where that is not PCIe, an id of `links`."""
+
+    tdp_w: float | None
+    """Design power of the part, in W."""
 
     measured_bf16_tflops: float | None
     """The best bf16 matrix product measured, in TFLOP/s."""
@@ -128,35 +138,29 @@ class Accelerator(TypedDict, total=False):
     measured_fp8_tflops: float | None
     """The best fp8 matrix product measured, in TFLOP/s."""
 
-    name: str
-    """The vendor's name for it."""
+    matmul_fraction: float | None
+    """Fraction of the peak that large matrix products reach."""
 
-    note: str | None
-    """What else a reader must know."""
-
-    pcie: str | None
-    """PCIe link, an id of `links`."""
+    matmul_basis: str | None
+    """Where that fraction comes from."""
 
     platform: str | None
     """The usual node, an id of `platforms`."""
 
+    aliases: Sequence[str]
+    """Other names it answers to; case, spaces and punctuation do not count."""
+
     source: str
     """Where the figures come from."""
 
-    tdp_w: float | None
-    """Design power of the part, in W."""
+    as_of: str
+    """When they were compiled (ISO 8601)."""
 
-    tf32_tflops: float | None
-    """Peak in tf32, in TFLOP/s."""
+    check: str | None
+    """How well they were checked."""
 
-    usable_gib: float | None
-    """The memory a framework sees, in GiB."""
-
-    vendor: str
-    """Who makes it."""
-
-    year: int | None
-    """Year of release."""
+    note: str | None
+    """What else a reader must know."""
 
 
 AcceleratorOrName: TypeAlias = "str | Accelerator"
@@ -179,6 +183,9 @@ AttentionKernel: TypeAlias = Literal[
     "block_sparse",
 ]
 """The attention kernel."""
+
+Backend: TypeAlias = Literal["nccl", "rccl", "gloo", "mpi"]
+"""The library that moves tensors between ranks."""
 
 BaseQuantization: TypeAlias = Literal["nf4", "fp4", "int8", "gptq_int4"]
 """How the frozen base of QLoRA is stored."""
@@ -206,12 +213,15 @@ class CatalogRows(TypedDict, total=False):
     platforms: Sequence[Platform]
     """The usual node of each accelerator, by id."""
 
-    sources: Sequence[Source]
-    """What the short names in `source` stand for, by id."""
-
     storage: Sequence[StorageOffer]
     """Prices and rates of storage and egress, by id."""
 
+    sources: Sequence[Source]
+    """What the short names in `source` stand for, by id."""
+
+
+Compression: TypeAlias = Literal["none", "fp16", "int8", "powersgd"]
+"""What is done to gradients before data-parallel ranks exchange them."""
 
 Compute: TypeAlias = Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"]
 """The number format of the matrix multiplications."""
@@ -226,6 +236,9 @@ class DescribeModelRequest(TypedDict, total=False):
     model: Required[ModelSpec]
     """The model."""
 
+
+Dispatch: TypeAlias = Literal["all_to_all", "deduplicated"]
+"""How tokens travel to their experts."""
 
 Dtype: TypeAlias = Literal["fp32", "bf16", "fp16"]
 """A number format of stored tensors."""
@@ -243,23 +256,23 @@ class EstimateRequest(TypedDict, total=False):
     seq_len: Required[int]
     """Tokens per sequence."""
 
-    catalog: CatalogRows
-    """Catalogue rows of the user's own."""
+    schema_version: int
+    """Version of this format."""
 
     global_batch: int | None
     """Sequences per optimizer step; none means one micro-batch per data-parallel rank."""
 
-    layout: Layout
-    """How the work is split."""
-
     recipe: Recipe
     """How it is trained."""
+
+    layout: Layout
+    """How the work is split."""
 
     run: Run
     """How much is trained, and at which price."""
 
-    schema_version: int
-    """Version of this format."""
+    catalog: CatalogRows
+    """Catalogue rows of the user's own."""
 
 
 Framework: TypeAlias = Literal[
@@ -291,23 +304,17 @@ class Instance(TypedDict, total=False):
     gpus: Required[int]
     """How many of them."""
 
-    as_of: str
-    """Date of the prices (ISO 8601; a bare year where the day is unknown)."""
-
-    capacity_block: float | None
-    """Price of a block booked ahead, in USD/h (a listing of 2024-12)."""
+    link: str | None
+    """Link between them, an id of `links`; the accelerator's own when absent."""
 
     domain: int | None
     """Parts joined by that link, where that is not the whole shape."""
 
-    interruption_pct: Sequence[float] | None
-    """Share of spot shapes taken back in a month, lowest and highest, in per cent (2025-06-28)."""
-
-    link: str | None
-    """Link between them, an id of `links`; the accelerator's own when absent."""
-
     network: str | None
     """Network for traffic between the accelerators of several shapes, an id of `links`."""
+
+    nics: int | None
+    """Network cards behind it."""
 
     network_gbit_s: float | None
     """Rate of that network, one direction, in Gbit/s."""
@@ -315,11 +322,11 @@ class Instance(TypedDict, total=False):
     network_total_gbit_s: float | None
     """Rate the cloud advertises where that counts other cards too, in Gbit/s."""
 
-    nics: int | None
-    """Network cards behind it."""
+    vcpus: int | None
+    """Virtual CPUs (hardware threads)."""
 
-    note: str | None
-    """What else a reader must know."""
+    ram_gib: float | None
+    """Host memory, in GiB (clouds that write GB mean GiB)."""
 
     nvme_gb: float | None
     """Local NVMe, in GB; 0 where there is none."""
@@ -330,29 +337,11 @@ class Instance(TypedDict, total=False):
     on_demand_range: Sequence[float] | None
     """Lowest and highest on-demand price over the cloud's regions, in USD/h."""
 
-    ram_gib: float | None
-    """Host memory, in GiB (clouds that write GB mean GiB)."""
-
-    region: str | None
-    """The cloud's region."""
-
-    reserved_1y: float | None
-    """Price under a one-year commitment, in USD/h."""
-
-    reserved_3y: float | None
-    """Price under a three-year commitment, in USD/h."""
-
-    source: str
-    """Where the prices come from, an id of `sources` or plain words."""
-
-    specs: str | None
-    """Where virtual CPUs, memory and NVMe come from, where that is another."""
-
     spot: float | None
     """Spot price, in USD/h."""
 
-    spot_as_of: str | None
-    """Date of the spot price, where it is another."""
+    spot_range: Sequence[float] | None
+    """Lowest and highest spot price seen over zones or regions, in USD/h."""
 
     spot_basis: str | None
     """How the spot price is known:
@@ -360,14 +349,38 @@ class Instance(TypedDict, total=False):
     `published`, `zones` (a snapshot by zone) or `advisor` (on-demand less the advertised saving).
     """
 
-    spot_range: Sequence[float] | None
-    """Lowest and highest spot price seen over zones or regions, in USD/h."""
-
     spot_source: str | None
     """Source of the spot price, where it is another."""
 
-    vcpus: int | None
-    """Virtual CPUs (hardware threads)."""
+    spot_as_of: str | None
+    """Date of the spot price, where it is another."""
+
+    reserved_1y: float | None
+    """Price under a one-year commitment, in USD/h."""
+
+    reserved_3y: float | None
+    """Price under a three-year commitment, in USD/h."""
+
+    capacity_block: float | None
+    """Price of a block booked ahead, in USD/h (a listing of 2024-12)."""
+
+    interruption_pct: Sequence[float] | None
+    """Share of spot shapes taken back in a month, lowest and highest, in per cent (2025-06-28)."""
+
+    region: str | None
+    """The cloud's region."""
+
+    source: str
+    """Where the prices come from, an id of `sources` or plain words."""
+
+    specs: str | None
+    """Where virtual CPUs, memory and NVMe come from, where that is another."""
+
+    as_of: str
+    """Date of the prices (ISO 8601; a bare year where the day is unknown)."""
+
+    note: str | None
+    """What else a reader must know."""
 
 
 Kernels: TypeAlias = Literal["eager", "fused", "compiled"]
@@ -377,11 +390,8 @@ Kernels: TypeAlias = Literal["eager", "fused", "compiled"]
 class Layout(TypedDict, total=False):
     """One way to split and schedule the work. Degrees are torchtitan's."""
 
-    context_parallel: int
-    """Ranks over which a sequence is split."""
-
-    context_style: ContextStyle
-    """How it is split."""
+    sharding: Sharding
+    """How model states are spread."""
 
     data_parallel_replicate: int
     """Data-parallel replicas that do not share states (DDP ranks, or the outer mesh of HSDP)."""
@@ -393,20 +403,14 @@ class Layout(TypedDict, total=False):
     replicas).
     """
 
-    expert_parallel: int
-    """Ranks over which experts are spread (a part of the data-parallel ranks)."""
+    tensor_parallel: int
+    """Tensor-parallel ranks."""
 
-    gradient_as_bucket_view: bool
-    """DDP: gradients live in the communication buckets."""
+    sequence_parallel: bool
+    """Whether norms and residuals are split along the sequence over the tensor ranks."""
 
-    micro_batch: int
-    """Sequences a data-parallel rank works on at once."""
-
-    offload: Sequence[Offload]
-    """What leaves the device between uses."""
-
-    pipeline_chunks: int
-    """Model chunks per pipeline rank."""
+    vocab_parallel: bool
+    """Whether embedding, head and loss are split by vocabulary over the tensor ranks."""
 
     pipeline_parallel: int
     """Pipeline stages."""
@@ -414,72 +418,48 @@ class Layout(TypedDict, total=False):
     pipeline_schedule: Schedule
     """Order of the micro-batches in the pipeline."""
 
+    pipeline_chunks: int
+    """Model chunks per pipeline rank."""
+
+    context_parallel: int
+    """Ranks over which a sequence is split."""
+
+    context_style: ContextStyle
+    """How it is split."""
+
+    expert_parallel: int
+    """Ranks over which experts are spread (a part of the data-parallel ranks)."""
+
+    micro_batch: int
+    """Sequences a data-parallel rank works on at once."""
+
     recompute: Recompute
     """What backward recomputes."""
 
     recompute_every: int
     """Recompute every k-th layer only."""
 
+    offload: Sequence[Offload]
+    """What leaves the device between uses."""
+
     reshard_after_forward: Reshard
     """FSDP2: whether units are freed between forward and backward."""
 
-    sequence_parallel: bool
-    """Whether norms and residuals are split along the sequence over the tensor ranks."""
+    wrap: Wrap
+    """FSDP: which modules form a unit."""
 
-    sharding: Sharding
-    """How model states are spread."""
+    gradient_as_bucket_view: bool
+    """DDP: gradients live in the communication buckets."""
 
     sync_every_micro_batch: bool
     """Gradients are reduced after every micro-batch, not only the last."""
-
-    tensor_parallel: int
-    """Tensor-parallel ranks."""
-
-    wrap: Wrap
-    """FSDP: which modules form a unit."""
 
 
 class Link(TypedDict, total=False):
     """One kind of link. Rates are one direction."""
 
-    all_to_all_fraction: float | None
-    """The same for all-to-all."""
-
-    alpha_us: float | None
-    """Constant term of the fitted collective time, in microseconds."""
-
-    as_of: str
-    """When they were compiled (ISO 8601)."""
-
-    check: str | None
-    """How well they were checked."""
-
-    copy_fraction: float | None
-    """The share that a pinned copy between host and device reaches."""
-
-    fit: str | None
-    """What was fitted."""
-
-    fitted_gb_s: float | None
-    """Bus bandwidth of the fit for endless messages, in GB/s."""
-
-    fraction: float | None
-    """Share of the nominal rate that ring collectives of large messages reach."""
-
-    gb_s: float | None
-    """Nominal rate, one direction, in GB/s."""
-
-    hop_us: float | None
-    """Time of one hop, in microseconds."""
-
     id: str
     """Short name, unique."""
-
-    in_switch_fraction: float | None
-    """The same for an all-reduce that the switch sums."""
-
-    in_switch_min_gpus: int | None
-    """Smallest group for which the library lets the switch sum."""
 
     kind: str
     """`intra` (in a node), `rack`, `inter` (between nodes), `host`, or `hop` (constants of the
@@ -487,29 +467,65 @@ class Link(TypedDict, total=False):
     communication library).
     """
 
-    latency_us: float | None
-    """Time of a small collective, in microseconds."""
-
-    measured_gb_s: float | None
-    """Best bus bandwidth measured, in GB/s."""
-
     name: str
     """The field's name for it."""
-
-    note: str | None
-    """What else a reader must know."""
 
     per: str
     """What the rates are per: `gpu`, `port`, `node` or `hop`."""
 
+    gb_s: float | None
+    """Nominal rate, one direction, in GB/s."""
+
     port_gbit_s: float | None
     """Nominal rate of a port, in Gbit/s."""
+
+    measured_gb_s: float | None
+    """Best bus bandwidth measured, in GB/s."""
+
+    fraction: float | None
+    """Share of the nominal rate that ring collectives of large messages reach."""
+
+    all_to_all_fraction: float | None
+    """The same for all-to-all."""
+
+    in_switch_fraction: float | None
+    """The same for an all-reduce that the switch sums."""
+
+    in_switch_min_gpus: int | None
+    """Smallest group for which the library lets the switch sum."""
+
+    copy_fraction: float | None
+    """The share that a pinned copy between host and device reaches."""
+
+    latency_us: float | None
+    """Time of a small collective, in microseconds."""
+
+    hop_us: float | None
+    """Time of one hop, in microseconds."""
+
+    alpha_us: float | None
+    """Constant term of the fitted collective time, in microseconds."""
+
+    sqrt_us: float | None
+    """Square-root term of the fitted collective time, in microseconds per sqrt(byte)."""
+
+    fitted_gb_s: float | None
+    """Bus bandwidth of the fit for endless messages, in GB/s."""
+
+    fit: str | None
+    """What was fitted."""
 
     source: str
     """Where the figures come from."""
 
-    sqrt_us: float | None
-    """Square-root term of the fitted collective time, in microseconds per sqrt(byte)."""
+    as_of: str
+    """When they were compiled (ISO 8601)."""
+
+    check: str | None
+    """How well they were checked."""
+
+    note: str | None
+    """What else a reader must know."""
 
 
 LinkOrName: TypeAlias = "str | Link"
@@ -519,17 +535,8 @@ LinkOrName: TypeAlias = "str | Link"
 class Lora(TypedDict, total=False):
     """Low-rank adapters. `alpha` only scales the update: it costs neither memory nor time."""
 
-    dropout: bool
-    """Whether the adapters' dropout is above zero."""
-
-    dtype: Dtype
-    """Format of the adapters. PEFT keeps them in fp32 by default."""
-
     kind: AdapterKind
     """Kind of adapter."""
-
-    modules_to_save: Sequence[str]
-    """Modules trained in full beside the adapters, as `embed_tokens`, `lm_head`."""
 
     rank: int
     """Rank, 1 to 65,536."""
@@ -539,6 +546,15 @@ class Lora(TypedDict, total=False):
 
     module names as `q_proj`, or the one word `all-linear` (every linear layer but the head).
     """
+
+    dtype: Dtype
+    """Format of the adapters. PEFT keeps them in fp32 by default."""
+
+    dropout: bool
+    """Whether the adapters' dropout is above zero."""
+
+    modules_to_save: Sequence[str]
+    """Modules trained in full beside the adapters, as `embed_tokens`, `lm_head`."""
 
 
 LossKernel: TypeAlias = Literal[
@@ -557,53 +573,53 @@ class Machines(TypedDict, total=False):
     accelerator: AcceleratorOrName | None
     """The accelerator: an id or alias of the catalogue, or a row of one's own."""
 
-    cloud: str | None
-    """The cloud whose prices count."""
-
-    gpus_per_node: int | None
-    """Accelerators in a node; the shape's or the usual node's when absent."""
-
-    host_memory_gib: float | None
-    """Memory of one host, in GiB."""
-
     instance: str | None
     """A cloud shape of the catalogue, in place of or beside the accelerator."""
 
-    link: LinkOrName | None
-    """The link between accelerators: an id of the catalogue, or a row of one's own."""
-
-    link_domain: int | None
-    """Accelerators it joins: 2 for bridges, 72 for a rack; the node when absent."""
-
-    link_gb_s: float | None
-    """Its rate for one accelerator, one direction, in GB/s."""
-
-    networks: Sequence[NetworkSpec]
-    """Networks between nodes, from the one that reaches least to the one that reaches all."""
-
-    nodes: int | None
-    """Nodes; 1 when absent."""
-
-    nvme_gb: float | None
-    """Local NVMe of one node, in GB; 0 where there is none."""
-
-    power_cap_w: float | None
-    """Power each accelerator is held to, in W."""
-
-    price: PriceSpec | None
-    """Prices of one's own, in USD per accelerator and hour; they replace the catalogue's."""
+    cloud: str | None
+    """The cloud whose prices count."""
 
     region: str | None
     """The region whose prices count."""
 
-    storage_gb_s: float | None
-    """What one node reads from or writes to the shared store, in GB/s."""
+    nodes: int | None
+    """Nodes; 1 when absent."""
+
+    gpus_per_node: int | None
+    """Accelerators in a node; the shape's or the usual node's when absent."""
 
     usable_gib: float | None
     """Memory a framework sees on one GPU, in GiB."""
 
+    power_cap_w: float | None
+    """Power each accelerator is held to, in W."""
+
+    link: LinkOrName | None
+    """The link between accelerators: an id of the catalogue, or a row of one's own."""
+
+    link_gb_s: float | None
+    """Its rate for one accelerator, one direction, in GB/s."""
+
+    link_domain: int | None
+    """Accelerators it joins: 2 for bridges, 72 for a rack; the node when absent."""
+
+    networks: Sequence[NetworkSpec]
+    """Networks between nodes, from the one that reaches least to the one that reaches all."""
+
+    host_memory_gib: float | None
+    """Memory of one host, in GiB."""
+
     vcpus: int | None
     """Hardware threads of one host."""
+
+    nvme_gb: float | None
+    """Local NVMe of one node, in GB; 0 where there is none."""
+
+    storage_gb_s: float | None
+    """What one node reads from or writes to the shared store, in GB/s."""
+
+    price: PriceSpec | None
+    """Prices of one's own, in USD per accelerator and hour; they replace the catalogue's."""
 
 
 MachinesOrName: TypeAlias = "str | Machines"
@@ -629,14 +645,14 @@ class NetworkSpec(TypedDict, total=False):
     one's own.
     """
 
+    node_gb_s: float | None
+    """Rate of one node, one direction, in GB/s."""
+
     nic_gbit_s: float | None
     """Rate of one card, one direction, in Gbit/s."""
 
     nics: int | None
     """Cards in a node."""
-
-    node_gb_s: float | None
-    """Rate of one node, one direction, in GB/s."""
 
     reach_nodes: int | None
     """Nodes joined at this rate; all of them when absent."""
@@ -686,20 +702,20 @@ class PlanRequest(TypedDict, total=False):
     global_batch: Required[int]
     """Sequences per optimizer step."""
 
-    catalog: CatalogRows
-    """Catalogue rows of the user's own."""
+    schema_version: int
+    """Version of this format."""
 
     recipe: Recipe
     """How it is trained."""
 
+    search: Search
+    """What may vary."""
+
     run: Run
     """How much is trained, and at which price."""
 
-    schema_version: int
-    """Version of this format."""
-
-    search: Search
-    """What may vary."""
+    catalog: CatalogRows
+    """Catalogue rows of the user's own."""
 
 
 class Platform(TypedDict, total=False):
@@ -723,23 +739,23 @@ class Platform(TypedDict, total=False):
     network_gbit_s: Required[float]
     """Their rate together, one direction, in Gbit/s."""
 
+    name: str
+    """What it is."""
+
+    domain: int | None
+    """Parts that the fast link joins, where that reaches past the node (a rack of 72)."""
+
+    source: str
+    """Where this comes from."""
+
     as_of: str
     """When it was compiled (ISO 8601)."""
 
     check: str | None
     """How well it was checked."""
 
-    domain: int | None
-    """Parts that the fast link joins, where that reaches past the node (a rack of 72)."""
-
-    name: str
-    """What it is."""
-
     note: str | None
     """What else a reader must know."""
-
-    source: str
-    """Where this comes from."""
 
 
 PriceKind: TypeAlias = Literal["on_demand", "spot", "reserved_1y", "reserved_3y"]
@@ -749,11 +765,11 @@ PriceKind: TypeAlias = Literal["on_demand", "spot", "reserved_1y", "reserved_3y"
 class PriceSpec(TypedDict, total=False):
     """Prices in USD per accelerator and hour. Absent means unknown."""
 
-    as_of: str | None
-    """Their date (ISO 8601)."""
-
     on_demand: float | None
     """By the hour."""
+
+    spot: float | None
+    """Spot."""
 
     reserved_1y: float | None
     """One-year commitment."""
@@ -764,12 +780,15 @@ class PriceSpec(TypedDict, total=False):
     source: str | None
     """Where they come from."""
 
-    spot: float | None
-    """Spot."""
+    as_of: str | None
+    """Their date (ISO 8601)."""
 
 
 class Qat(TypedDict, total=False):
     """Quantisation-aware training."""
+
+    scheme: QatScheme
+    """What is imitated."""
 
     group: int | None
     """Elements per weight scale;
@@ -777,9 +796,6 @@ class Qat(TypedDict, total=False):
     none means the scheme's usual (32 for int8-dynamic int4-weight, 128 for int4 weight-only, one
     scale per row for fp8).
     """
-
-    scheme: QatScheme
-    """What is imitated."""
 
 
 QatScheme: TypeAlias = Literal["int4_weight_only", "int8_dynamic_int4_weight", "fp8"]
@@ -789,8 +805,38 @@ QatScheme: TypeAlias = Literal["int4_weight_only", "int8_dynamic_int4_weight", "
 class Recipe(TypedDict, total=False):
     """The training recipe."""
 
-    attention: AttentionKernel
-    """Attention kernel."""
+    method: Method
+    """What is trained."""
+
+    lora: Lora
+    """Adapters, for the LoRA methods."""
+
+    base_quantization: BaseQuantization
+    """How a quantised base is stored, for QLoRA."""
+
+    double_quantization: bool | None
+    """Whether QLoRA's scales are quantised again; none means yes."""
+
+    kbit_preparation: bool
+    """Whether the base went through PEFT's `prepare_model_for_kbit_training`, which lifts norms
+
+    and embeddings to fp32.
+    """
+
+    qat: Qat
+    """Fake quantisation, for the QAT methods."""
+
+    framework: Framework
+    """Whose training loop runs."""
+
+    params_dtype: Dtype | None
+    """Format the parameters are stored in;
+
+    none means fp32 for full training (mixed precision) and the compute format for a frozen base.
+    """
+
+    compute: Compute
+    """Format of the matrix multiplications."""
 
     autocast: bool | None
     """Whether `torch.autocast` casts fp32 parameters at use;
@@ -799,35 +845,17 @@ class Recipe(TypedDict, total=False):
     instead.
     """
 
-    base_quantization: BaseQuantization
-    """How a quantised base is stored, for QLoRA."""
+    reduce_dtype: Dtype | None
+    """Format in which gradients are reduced across data-parallel ranks;
 
-    compute: Compute
-    """Format of the matrix multiplications."""
-
-    double_quantization: bool | None
-    """Whether QLoRA's scales are quantised again; none means yes."""
-
-    drop_logits: bool
-    """Whether the script drops the logits before backward."""
-
-    ema: bool
-    """Keeps an exponential moving average of the parameters."""
-
-    framework: Framework
-    """Whose training loop runs."""
-
-    kbit_preparation: bool
-    """Whether the base went through PEFT's `prepare_model_for_kbit_training`, which lifts norms
-
-    and embeddings to fp32.
+    none means fp32 under FSDP mixed precision, else the parameters' format.
     """
 
     kernels: Kernels
     """Implementation of norms, activations and rotary embeddings."""
 
-    lora: Lora
-    """Adapters, for the LoRA methods."""
+    attention: AttentionKernel
+    """Attention kernel."""
 
     loss: LossKernel
     """Cross-entropy implementation."""
@@ -835,11 +863,8 @@ class Recipe(TypedDict, total=False):
     loss_chunks: int | None
     """Chunks of a chunked loss; none means 8."""
 
-    method: Method
-    """What is trained."""
-
-    no_dropout: bool
-    """Dropout probabilities of the model's config are set to zero."""
+    drop_logits: bool
+    """Whether the script drops the logits before backward."""
 
     optimizer: Optimizer
     """Optimizer."""
@@ -847,23 +872,20 @@ class Recipe(TypedDict, total=False):
     optimizer_in_backward: bool
     """Whether each gradient is applied and freed during backward."""
 
+    keep_gradients: bool
+    """Gradients stay allocated between steps (`zero_grad(set_to_none=False)`)."""
+
+    ema: bool
+    """Keeps an exponential moving average of the parameters."""
+
     padding_mask: bool
     """Batches carry a padding mask (which switches PyTorch's flash kernel off)."""
 
-    params_dtype: Dtype | None
-    """Format the parameters are stored in;
+    no_dropout: bool
+    """Dropout probabilities of the model's config are set to zero."""
 
-    none means fp32 for full training (mixed precision) and the compute format for a frozen base.
-    """
-
-    qat: Qat
-    """Fake quantisation, for the QAT methods."""
-
-    reduce_dtype: Dtype | None
-    """Format in which gradients are reduced across data-parallel ranks;
-
-    none means fp32 under FSDP mixed precision, else the parameters' format.
-    """
+    runtime: Runtime
+    """How the program runs beside the mathematics."""
 
 
 Recompute: TypeAlias = Literal["none", "selective", "full"]
@@ -879,14 +901,57 @@ class Run(TypedDict, total=False):
     Without tokens or steps only the step is reported.
     """
 
-    price: PriceKind
-    """Which price of the catalogue is paid."""
+    tokens: float | None
+    """Tokens to train on."""
 
     steps: float | None
     """Optimizer steps, instead of tokens."""
 
-    tokens: float | None
-    """Tokens to train on."""
+    price: PriceKind
+    """Which price of the catalogue is paid."""
+
+
+class Runtime(TypedDict, total=False):
+    """How the program runs."""
+
+    cuda_graphs: bool
+    """Kernels are replayed from a recorded graph, so the host cannot be the limit."""
+
+    moe_dispatch: Dispatch
+    """How tokens travel to their experts."""
+
+    moe_overlap: bool | None
+    """Expert traffic runs beside the compute of another micro-batch;
+
+    none means: under an interleaved pipeline or `DualPipe`.
+    """
+
+    tensor_overlap: bool | None
+    """Tensor-parallel traffic runs beside the matrix products it belongs to;
+
+    none means what the framework does unasked.
+    """
+
+    backend: Backend
+    """The communication library."""
+
+    compression: Compression
+    """What is done to gradients before they travel."""
+
+    compression_rank: int | None
+    """Rank of low-rank compression; none means 4."""
+
+    loader_workers: int | None
+    """Loader workers per rank; none means that data is always ready."""
+
+    worker_samples_per_second: float | None
+    """Samples that one worker prepares in a second; none means 2000 (packed, tokenised text)."""
+
+    sample_bytes: float | None
+    """Bytes read from storage per sample; none means 4 bytes a token."""
+
+    jitter: float | None
+    """Relative spread (standard deviation) of the ranks' compute time; none means 0."""
 
 
 Schedule: TypeAlias = Literal[
@@ -904,6 +969,24 @@ Schedule: TypeAlias = Literal[
 class Search(TypedDict, total=False):
     """What the search may vary. An empty list leaves that choice open."""
 
+    shardings: Sequence[Sharding]
+    """Sharding strategies to consider."""
+
+    micro_batches: Sequence[int]
+    """Micro-batches to consider, in sequences."""
+
+    recompute: Sequence[Recompute]
+    """What to consider recomputing."""
+
+    tensor_parallel: Sequence[int]
+    """Tensor-parallel degrees to consider."""
+
+    pipeline_parallel: Sequence[int]
+    """Pipeline degrees to consider."""
+
+    objective: Objective
+    """What is made least."""
+
     headroom: float
     """Memory to leave free, as a share of the accelerator's usable memory, 0 to 0.9."""
 
@@ -912,24 +995,6 @@ class Search(TypedDict, total=False):
 
     max_candidates: int
     """Candidates after which the search stops."""
-
-    micro_batches: Sequence[int]
-    """Micro-batches to consider, in sequences."""
-
-    objective: Objective
-    """What is made least."""
-
-    pipeline_parallel: Sequence[int]
-    """Pipeline degrees to consider."""
-
-    recompute: Sequence[Recompute]
-    """What to consider recomputing."""
-
-    shardings: Sequence[Sharding]
-    """Sharding strategies to consider."""
-
-    tensor_parallel: Sequence[int]
-    """Tensor-parallel degrees to consider."""
 
 
 Sharding: TypeAlias = Literal[
@@ -974,38 +1039,38 @@ class StorageOffer(TypedDict, total=False):
     id: Required[str]
     """Short name, unique."""
 
-    as_of: str
-    """Their date (ISO 8601; a bare year where the day is unknown)."""
-
-    check: str | None
-    """How well they were checked."""
-
-    gb_s: float | None
-    """Rate, in GB/s."""
-
     kind: str
     """`egress`, `object`, `file`, `block`, or `perf` (a measured store without price)."""
-
-    note: str | None
-    """What else a reader must know."""
-
-    per: str | None
-    """What that rate is per: `client`, `node`, `volume`, `disk`, `tib` or `tb` kept, `total`."""
-
-    product: str
-    """The provider's name for it."""
 
     provider: str
     """Who offers it."""
 
-    source: str
-    """Where the figures come from, an id of `sources` or plain words."""
+    product: str
+    """The provider's name for it."""
 
     usd_per_gb: float | None
     """Price of moving a GB, in USD."""
 
     usd_per_gb_month: float | None
     """Price of keeping a GB for a month, in USD."""
+
+    gb_s: float | None
+    """Rate, in GB/s."""
+
+    per: str | None
+    """What that rate is per: `client`, `node`, `volume`, `disk`, `tib` or `tb` kept, `total`."""
+
+    source: str
+    """Where the figures come from, an id of `sources` or plain words."""
+
+    as_of: str
+    """Their date (ISO 8601; a bare year where the day is unknown)."""
+
+    check: str | None
+    """How well they were checked."""
+
+    note: str | None
+    """What else a reader must know."""
 
 
 Wrap: TypeAlias = Literal["layers", "layers+embed+head", "model"]
