@@ -6,15 +6,15 @@
 
 pub mod api;
 mod assumption;
+pub mod checkpoint;
 pub mod cluster;
 pub mod collective;
 pub mod compute;
-pub mod checkpoint;
 mod error;
 pub mod layout;
+pub mod ledger;
 pub mod memory;
 pub mod pipeline;
-pub mod ledger;
 pub mod preemption;
 mod quantity;
 pub mod step;

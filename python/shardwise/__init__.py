@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 
     from ._results import Catalog, Estimate, ModelDescription, Plan
     from ._verbs import catalog, describe_model, estimate, estimate_request, plan, plan_request
+    from .torch import Description, describe
 
 __version__ = version()
 
 __all__ = [
     "Catalog",
+    "Description",
     "Error",
     "Estimate",
     "ModelDescription",
@@ -33,6 +35,7 @@ __all__ = [
     "call",
     "call_text",
     "catalog",
+    "describe",
     "describe_model",
     "estimate",
     "estimate_request",
@@ -45,6 +48,7 @@ __all__ = [
 # What is loaded at first use, by the module that holds it: the import stays quick, and torch is
 # touched only by those who use it.
 _LATER = {
+    "torch": ("Description", "describe"),
     "_results": ("Catalog", "Estimate", "ModelDescription", "Plan"),
     "_verbs": (
         "catalog",

@@ -30,6 +30,14 @@ class Described(Protocol):
     def spec(self) -> Mapping[str, Any]:
         """The model as the core reads it."""
 
+    @property
+    def recipe(self) -> Mapping[str, Any]:
+        """What the module says of the training."""
+
+    @property
+    def tokens(self) -> int | None:
+        """Tokens of a sample, where they are fixed."""
+
 
 Model: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | Configured | Described"
 """A preset's name, a Hub id, the path of a ``config.json`` or its folder, the config itself as a
@@ -54,10 +62,6 @@ def model_spec(model: Model) -> str | dict[str, Any]:
         return dict(model.spec)
     if isinstance(model, Configured):
         return model.to_dict()
-    if hasattr(model, "named_parameters"):
-        from .torch import describe
-
-        return dict(describe(model).spec)
     raise Error.of(
         "model", "wrong_type", type(model).__name__, "a name, a path, a config or a torch module"
     )

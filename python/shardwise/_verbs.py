@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ._decode import decode
-from ._model import Model, model_spec
+from ._model import Described, Model, model_spec
 from ._native import call
 from ._results import Catalog, Estimate, ModelDescription, Plan
 
@@ -19,7 +19,7 @@ def plan(
     model: Model,
     cluster: str | requests.Machines,
     *,
-    seq_len: int,
+    seq_len: int | None = None,
     global_batch: int,
     tokens: float | None = None,
     recipe: requests.Recipe | None = None,
@@ -34,7 +34,7 @@ def plan(
     Args:
         model: a preset's name, a Hub id, a path, a config, or a described module.
         cluster: as ``8xH100-SXM-80GB`` or ``4 x p5.48xlarge``, or in full.
-        seq_len: tokens per sequence.
+        seq_len: tokens per sequence; a traced module knows its own.
         global_batch: sequences per optimizer step, all ranks together.
         tokens: tokens to train on; without it only the step is reported.
         recipe: method, number formats, kernels, optimizer.
@@ -51,11 +51,9 @@ def plan(
     (True, 8)
     """
     request = _request(
-        model=model_spec(model),
+        **_about(model, seq_len, recipe),
         cluster=cluster,
-        seq_len=seq_len,
         global_batch=global_batch,
-        recipe=recipe,
         search=search,
         run=_run(run, tokens),
         catalog=catalog,
@@ -72,7 +70,7 @@ def estimate(
     model: Model,
     cluster: str | requests.Machines,
     *,
-    seq_len: int,
+    seq_len: int | None = None,
     global_batch: int | None = None,
     tokens: float | None = None,
     layout: requests.Layout | None = None,
@@ -85,7 +83,7 @@ def estimate(
     Args:
         model: a preset's name, a Hub id, a path, a config, or a described module.
         cluster: as ``8xH100-SXM-80GB`` or ``4 x p5.48xlarge``, or in full.
-        seq_len: tokens per sequence.
+        seq_len: tokens per sequence; a traced module knows its own.
         global_batch: sequences per optimizer step; without it one micro-batch a rank.
         tokens: tokens to train on; without it only the step is reported.
         layout: how the work is split; what is left out takes the rest of the cluster.
@@ -103,12 +101,10 @@ def estimate(
     ('fits', 8)
     """
     request = _request(
-        model=model_spec(model),
+        **_about(model, seq_len, recipe),
         cluster=cluster,
-        seq_len=seq_len,
         global_batch=global_batch,
         layout=layout,
-        recipe=recipe,
         run=_run(run, tokens),
         catalog=catalog,
     )
@@ -140,6 +136,18 @@ def describe_model(model: Model) -> ModelDescription:
     """
     request = _request(model=model_spec(model))
     return decode(ModelDescription, _answer("describe_model", request), request=request)
+
+
+def _about(model: Model, seq_len: int | None, recipe: requests.Recipe | None) -> dict[str, object]:
+    """The fields that a model given as a module fills in; what the caller says goes before."""
+    if hasattr(model, "named_parameters"):
+        from .torch import describe
+
+        model = describe(model)
+    if isinstance(model, Described):
+        seq_len = seq_len or model.tokens
+        recipe = cast("requests.Recipe", {**model.recipe, **(recipe or {})}) or None
+    return {"model": model_spec(model), "seq_len": seq_len, "recipe": recipe}
 
 
 def _run(run: requests.Run | None, tokens: float | None) -> Mapping[str, Any] | None:

@@ -53,7 +53,9 @@ pub(super) fn loss_bytes(
         LossKernel::Fused => {
             LossBytes { kept: 2.0 * u + held, forward: 5.0 * u, backward: 4.0 * u + held, held, gradient: u }
         }
-        LossKernel::FusedInPlace => LossBytes { kept: u, forward: 2.0 * u, backward: 2.0 * u, held: 0.0, gradient: u },
+        LossKernel::FusedInPlace => {
+            LossBytes { kept: u, forward: 2.0 * u, backward: 2.0 * u, held: 0.0, gradient: u }
+        }
         LossKernel::Compiled => LossBytes { kept: u, forward: 2.0 * u, backward: 3.0 * u, held, gradient: u },
         LossKernel::FusedLinear => {
             // Source: Liger's fused linear cross-entropy: tokens in chunks of t / 2^ceil(log2(V/h)),

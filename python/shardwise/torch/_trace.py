@@ -86,7 +86,8 @@ def trace(
         block["products"] = _products(part, steps["fp32"][1].parts[i], samples)
         block["kernels"] = part.kernels
         block["regimes"] = {
-            name: _regime(small, large, i, weights, samples) for name, (small, large) in steps.items()
+            name: _regime(small, large, i, weights, samples)
+            for name, (small, large) in steps.items()
         }
         blocks.append(block)
     return blocks
