@@ -52,11 +52,11 @@ class Part:
     kernels: int = 0
 
 
-class Meter(TorchDispatchMode):
+class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts what is alive while a step runs under it."""
 
     def __init__(self, resting: list[torch.Tensor]) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.alive = 0
         self.peak_forward = 0
         self.backward = False

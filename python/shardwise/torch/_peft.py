@@ -12,11 +12,12 @@ _FORMATS = {"torch.float32": "fp32", "torch.bfloat16": "bf16", "torch.float16": 
 
 def adapters(model: nn.Module) -> tuple[nn.Module, dict[str, Any]]:
     """The model under PEFT's wrapper, and the recipe that the adapters amount to."""
-    configs = getattr(model, "peft_config", None)
-    if not configs or not hasattr(model, "get_base_model"):
+    wrapper: Any = model
+    configs = getattr(wrapper, "peft_config", None)
+    if not configs or not hasattr(wrapper, "get_base_model"):
         return model, {}
     lora = next(iter(configs.values()))
-    base: nn.Module = model.get_base_model()
+    base: nn.Module = wrapper.get_base_model()
     first = next((p for n, p in model.named_parameters() if ".lora_A." in n), None)
     layers = sorted(
         {

@@ -1,4 +1,4 @@
-"""Traces one step of a module at two batch sizes: a line in the batch for every figure of every part.
+"""Traces one step of a module at two batch sizes: every figure becomes a line in the batch.
 
 Nothing is computed: tensors are fake, so it takes no weights, no GPU and seconds. What comes out
 is the block list that the core reads as ``{"model_type": "traced", ...}``.
@@ -117,7 +117,7 @@ def _step(
         value = (loss or total_loss)(output)
     with mode, meter:
         meter.start_backward()
-        value.backward()
+        value.backward()  # type: ignore[no-untyped-call]
     width = 2 if regime.dtype is torch.bfloat16 else 4
     return _Step(_joined(meter.parts), width)
 
@@ -169,7 +169,7 @@ def _bytes(tensors: object) -> int:
 
 
 def _joined(parts: list[Part]) -> list[Part]:
-    """Without empty stretches between units; a unit that runs again joins what follows the first."""
+    """Without empty stretches between units; a unit that runs again joins what follows it."""
     out: list[Part] = []
     seen: set[str] = set()
     for part in parts:
