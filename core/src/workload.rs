@@ -8,6 +8,7 @@ mod model;
 mod presets;
 mod recipe;
 mod runtime;
+mod traced;
 
 pub use block::{
     Act, Attention, AttentionBias, Block, BlockBuilder, BlockKind, Experts, ExpertsKind, INPUT, Linear,
@@ -21,3 +22,4 @@ pub use recipe::{
     LossKernel, Method, Optimizer, Qat, QatScheme, Recipe, Versions,
 };
 pub use runtime::{Backend, Compression, Dispatch, Runtime};
+pub use traced::{BytesLine, Regimes, TracedBytes, TracedPart};

@@ -11,7 +11,7 @@ use crate::memory::{self, MemoryReport};
 use crate::quantity::Bytes;
 use crate::step::{self, StepReport};
 use crate::term::{Term, Terms};
-use crate::workload::{Batch, Model, Recipe};
+use crate::workload::{Batch, Method, Model, Recipe};
 
 /// What one layout needs: memory, time, money.
 ///
@@ -34,7 +34,7 @@ pub fn estimate(request: &EstimateRequest) -> Result<EstimateAnswer> {
     let (cluster, assumptions) = resolve_cluster(&request.cluster, &request.catalog)?;
     let layout = request.layout.clone().resolve(cluster.gpus()).map_err(|e| e.under("layout"))?;
     let batch = request.batch(&layout)?;
-    check_model(&model, &layout, request.seq_len)?;
+    check_model(&model, &request.recipe, &layout, request.seq_len)?;
     let parts = Workplace { model: &model, recipe: &request.recipe, cluster: &cluster, run: &request.run };
     Ok(parts.answer(layout, &batch, assumptions))
 }
@@ -52,14 +52,22 @@ pub(super) fn resolve_cluster(
 }
 
 /// What a model cannot do whatever the layout.
-pub(super) fn check_model(model: &Model, layout: &Layout, seq_len: u64) -> Result<()> {
+pub(super) fn check_model(model: &Model, recipe: &Recipe, layout: &Layout, seq_len: u64) -> Result<()> {
+    if model.is_traced() && recipe.method != Method::Full {
+        return Err(Error::new(
+            "recipe.method",
+            ErrorCode::Conflict,
+            recipe.method,
+            "full: a traced model already holds its adapters",
+        ));
+    }
     if let Some(tokens) = model.fixed_tokens {
         if seq_len != tokens {
             return Err(Error::new(
                 "seq_len",
                 ErrorCode::Conflict,
                 seq_len,
-                format!("{tokens}, the tokens of one image"),
+                format!("{tokens}, the tokens of one sample"),
             ));
         }
     }

@@ -30,7 +30,7 @@ pub fn plan(request: &PlanRequest) -> Result<PlanAnswer> {
     let model = request.model.resolve("model")?;
     let (cluster, assumptions) = resolve_cluster(&request.cluster, &request.catalog)?;
     let batch = Batch { seq_len: request.seq_len, global_batch: request.global_batch };
-    check_model(&model, &Layout::default(), request.seq_len)?;
+    check_model(&model, &request.recipe, &Layout::default(), request.seq_len)?;
     let place = Workplace { model: &model, recipe: &request.recipe, cluster: &cluster, run: &request.run };
     let search = &request.search;
     let budget = cluster.memory * (1.0 - search.headroom);
@@ -287,10 +287,12 @@ fn nearest_changes(place: &Workplace<'_>, layout: &Layout, batch: &Batch, budget
     );
     let offloaded = Layout { offload: vec![crate::layout::Offload::Optimizer], ..full.clone() };
     offer("optimizer states on the host", base, &offloaded, batch);
-    let lora = Recipe { method: crate::workload::Method::Lora, params_dtype: None, ..base.clone() };
-    offer("LoRA instead of full training", &lora, &full, batch);
-    let qlora = Recipe { method: crate::workload::Method::Qlora, params_dtype: None, ..base.clone() };
-    offer("QLoRA instead of full training", &qlora, &full, batch);
+    if !place.model.is_traced() {
+        let lora = Recipe { method: crate::workload::Method::Lora, params_dtype: None, ..base.clone() };
+        offer("LoRA instead of full training", &lora, &full, batch);
+        let qlora = Recipe { method: crate::workload::Method::Qlora, params_dtype: None, ..base.clone() };
+        offer("QLoRA instead of full training", &qlora, &full, batch);
+    }
     if layout.sharding.shards() {
         for factor in [2_u64, 4, 8, 16, 32, 64] {
             let wider = Layout { data_parallel_shard: full.data_parallel_shard * factor, ..full.clone() };

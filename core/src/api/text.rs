@@ -227,6 +227,9 @@ impl fmt::Display for ModelSummary {
         ] {
             writeln!(f, "  {name:<18} {:>18}", thousands(n as f64))?;
         }
+        if self.hidden == 0 {
+            return writeln!(f, "  {} parts, traced", p.layers);
+        }
         writeln!(
             f,
             "  {} layers, hidden {}, vocabulary {}, head {}",

@@ -10,7 +10,7 @@ use super::walk::{Slots, Visit, adapter_parameters, walk};
 use crate::layout::Layout;
 use crate::workload::{
     AdapterKind, BaseQuantization, Block, BlockKind, Experts, ExpertsKind, Linear, LossKernel, Method,
-    OpKind, QatScheme, Recipe, Scan, Split,
+    OpKind, QatScheme, Recipe, Scan, Split, TracedPart,
 };
 
 /// Grouped products of experts reach this share of one large product's rate.
@@ -204,6 +204,9 @@ impl BlockCost {
             kernels: 0.0,
             host: Pass { forward: 0.0, backward: 0.0 },
         };
+        if let Some(part) = &block.traced {
+            b.traced(part);
+        }
         let mut cut = Slots::NONE;
         for v in walk(block, recipe, input_gradient, stops_early(recipe)) {
             let first = v.op.inputs[0];
@@ -549,6 +552,31 @@ impl Builder<'_> {
         }
         self.traffic(v, self.tokens * inner, SCAN, 6.0);
         self.own(v, op_parameters(v) / self.slice.tp, false);
+    }
+
+    /// A traced part: its products with their shapes, all else as traffic.
+    fn traced(&mut self, part: &TracedPart) {
+        let t = self.tokens;
+        let bytes = part.regimes.of(self.machine.element < 4.0, self.recipe.autocasts(false));
+        let c = &mut self.cost;
+        for &[m, n, k, count] in &part.products {
+            let g = Gemm { m: m * t, n, k, count };
+            let weight = self.machine.product16(&g.weight_gradient()) * part.trained();
+            c.forward.matmul += self.machine.product16(&g);
+            c.backward.matmul += self.machine.product16(&g.input_gradient()) + weight;
+            c.weight_gradients += weight;
+        }
+        c.forward.traffic += self.machine.stream((bytes.traffic.0 + bytes.traffic.1 * t).max(0.0));
+        c.backward.traffic +=
+            self.machine.stream((bytes.traffic_backward.0 + bytes.traffic_backward.1 * t).max(0.0));
+        self.kernels = part.kernels as f64;
+        c.forward.gap += self.kernels * self.machine.gap;
+        c.backward.gap += 2.0 * self.kernels * self.machine.gap;
+        if part.unit {
+            c.recompute = c.forward;
+        }
+        c.dense = part.parameters as f64;
+        c.trained_dense = c.dense * part.trained();
     }
 
     fn finish(mut self, block: &Block) -> BlockCost {

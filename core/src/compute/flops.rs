@@ -124,6 +124,12 @@ pub fn block_flops(block: &Block, recipe: &Recipe, rules: &FlopRules, input_grad
     let tokens = seq * rules.sequences;
     let mut c = FlopCount::default();
     let (mut layer_recompute, mut attention_recompute) = (0.0, 0.0);
+    if let Some(part) = &block.traced {
+        c.forward = part.flops(tokens);
+        c.backward_weight = c.forward * part.trained();
+        c.backward_input = c.forward;
+        layer_recompute = if part.unit { c.forward } else { 0.0 };
+    }
     for v in walk(block, recipe, input_gradient, stops_early(recipe)) {
         let weights = match v.op.kind {
             OpKind::Linear(l) => {

@@ -7,6 +7,7 @@ mod attention;
 mod experts;
 mod linear;
 mod pointwise;
+mod traced;
 
 use super::line::Line;
 use super::tape::{BlockBytes, Id, Tape};
@@ -83,6 +84,9 @@ impl<'a> Mode<'a> {
 
 /// Interprets a block.
 pub(super) fn interpret(block: &Block, mode: &Mode<'_>) -> BlockBytes {
+    if let Some(part) = &block.traced {
+        return traced::bytes(part, mode);
+    }
     let mut reader = Reader {
         mode,
         tape: Tape::with_capacity(4 * block.ops.len() + 8),

@@ -115,7 +115,7 @@ impl States {
             if recipe.frozen_base() {
                 trained / per
             } else {
-                w.dense / per + w.experts / if per > 1.0 { d.experts } else { 1.0 }
+                (w.dense - w.frozen) / per + w.experts / if per > 1.0 { d.experts } else { 1.0 }
             }
         };
         let mut s = if layout.sharding.is_zero() || recipe.framework.keeps_master_weights() {
@@ -201,7 +201,8 @@ impl States {
         let width = recipe.compute.activations().bytes();
         let whole = share(1.0);
         let part = share(d.optimizer);
-        let frozen = if recipe.frozen_base() { base_bytes(w, recipe, width) / d.parameters } else { 0.0 };
+        let frozen =
+            if recipe.frozen_base() { base_bytes(w, recipe, width) } else { w.frozen * width } / d.parameters;
         let parameters = frozen + share(d.parameters) * width;
         let moments = state_bytes(recipe.optimizer, Dtype::Fp32.bytes());
         let mut s = Self {

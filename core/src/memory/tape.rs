@@ -55,6 +55,8 @@ pub(super) struct BlockBytes {
     pub(super) input: Line,
     /// Largest amount alive at once inside the forward of the block beyond what it keeps.
     pub(super) output: Line,
+    /// No checkpoint wraps it: it is kept whole whatever is recomputed.
+    pub(super) pinned: bool,
 }
 
 /// A tape under construction.
@@ -197,6 +199,7 @@ impl Tape {
             weight_copies: self.weight_copies,
             input: self.bytes(input),
             output: self.bytes(output),
+            pinned: false,
         }
     }
 

@@ -153,6 +153,12 @@ impl<'a> Stage<'a> {
                         continue;
                     }
                     total += (weights, here as f64);
+                    // What runs between the units of a traced model belongs to the root.
+                    let loose = block.traced.as_ref().is_some_and(|part| !part.unit);
+                    if loose {
+                        root += (weights, here as f64);
+                    }
+                    let weights = if loose { BlockWeights::default() } else { weights };
                     if !seen_layer && frozen && !reads_gradient {
                         let first = Mode { input_grad: false, ..mode };
                         layers.push(Layers { bytes: interpret(block, &first), weights, count: 1.0 });
@@ -233,6 +239,7 @@ impl<'a> Stage<'a> {
     fn kept(&self, l: &BlockBytes, tokens: f64) -> f64 {
         let whole = l.kept.at(tokens);
         match self.layout.recompute {
+            _ if l.pinned => whole,
             Recompute::None | Recompute::Selective => whole,
             Recompute::Full => {
                 let every = self.layout.recompute_every as f64;
@@ -326,7 +333,7 @@ impl<'a> Stage<'a> {
         for (i, run) in self.layers.iter().enumerate().rev() {
             let l = &run.bytes;
             let kept = self.kept(l, t);
-            let input = if recomputes { l.input.at(t) } else { 0.0 };
+            let input = if recomputes && !l.pinned { l.input.at(t) } else { 0.0 };
             let backward = l.backward.at(t);
             let copies_of = |n: f64| if recomputes { l.weight_copies } else { n * l.weight_copies };
             let copies_below: f64 = if recomputes {

@@ -22,6 +22,8 @@ pub(super) struct BlockWeights {
     pub(super) largest: f64,
     /// The largest single linear weight.
     pub(super) largest_linear: f64,
+    /// Of `dense`, those of a traced model that are not trained.
+    pub(super) frozen: f64,
     /// Elements of buffers.
     pub(super) buffers: f64,
 }
@@ -37,6 +39,11 @@ impl BlockWeights {
         let vocab = layout.vocabulary_ranks() as f64;
         let ep = layout.expert_parallel as f64;
         let mut w = Self { buffers: block.buffers as f64, ..Self::default() };
+        if let Some(part) = &block.traced {
+            w.dense = part.parameters as f64;
+            w.frozen = part.frozen as f64;
+            w.largest = part.largest as f64;
+        }
         for op in &block.ops {
             let n = op.kind.parameters() as f64;
             match op.kind {
@@ -97,7 +104,7 @@ impl BlockWeights {
 
     /// Elements the optimizer updates.
     pub(super) fn trainable(&self, recipe: &Recipe) -> f64 {
-        if recipe.frozen_base() { self.adapters + self.saved } else { self.base() }
+        if recipe.frozen_base() { self.adapters + self.saved } else { self.base() - self.frozen }
     }
 }
 
@@ -110,6 +117,7 @@ impl core::ops::AddAssign<(Self, f64)> for BlockWeights {
         self.saved += o.saved * n;
         self.adapters += o.adapters * n;
         self.tables += o.tables * n;
+        self.frozen += o.frozen * n;
         self.buffers += o.buffers * n;
         self.largest = self.largest.max(o.largest);
         self.largest_linear = self.largest_linear.max(o.largest_linear);

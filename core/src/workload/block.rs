@@ -428,19 +428,23 @@ pub struct Block {
     pub slots: Vec<SlotInfo>,
     /// Elements of buffers (not parameters) it holds.
     pub buffers: u64,
+    /// What a trace found, in place of operations.
+    pub traced: Option<Box<super::traced::TracedPart>>,
 }
 
 impl Block {
     /// Parameters of the block, tied ones not counted.
     #[must_use]
     pub fn parameters(&self) -> u64 {
-        self.ops.iter().map(|op| op.kind.parameters()).sum()
+        let traced = self.traced.as_ref().map_or(0, |t| t.parameters);
+        traced + self.ops.iter().map(|op| op.kind.parameters()).sum::<u64>()
     }
 
     /// Parameter tensors of the block.
     #[must_use]
     pub fn parameter_tensors(&self) -> u64 {
-        self.ops.iter().map(|op| op.kind.parameter_tensors()).sum()
+        let traced = self.traced.as_ref().map_or(0, |t| t.tensors);
+        traced + self.ops.iter().map(|op| op.kind.parameter_tensors()).sum::<u64>()
     }
 
     /// Parameters of routed experts in the block.
@@ -456,13 +460,16 @@ impl Block {
     /// Parameters that one token passes through: of routed experts only the chosen.
     #[must_use]
     pub fn active_parameters(&self) -> u64 {
-        self.ops
+        let traced = self.traced.as_ref().map_or(0, |t| t.parameters);
+        let known: u64 = self
+            .ops
             .iter()
             .map(|op| match op.kind {
                 OpKind::Experts(e) => op.kind.parameters() / e.experts.max(1) * e.top_k,
                 kind => kind.parameters(),
             })
-            .sum()
+            .sum();
+        traced + known
     }
 }
 
@@ -545,7 +552,7 @@ impl BlockBuilder {
     pub fn new(kind: BlockKind, stream: Stream, hidden: u64) -> Self {
         let slots =
             vec![SlotInfo { width: hidden, stream }, SlotInfo { width: hidden, stream: Stream::Encoder }];
-        Self { block: Block { kind, stream, ops: Vec::new(), slots, buffers: 0 } }
+        Self { block: Block { kind, stream, ops: Vec::new(), slots, buffers: 0, traced: None } }
     }
 
     fn push(&mut self, kind: OpKind, inputs: &[Slot], width: u64) -> Slot {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::block::{Block, BlockKind, OpKind};
 use super::config::Config;
-use super::{families, presets};
+use super::{families, presets, traced};
 use crate::error::{Error, ErrorCode, Result};
 
 /// What a request may say of a model: the name of a preset (`llama-3.1-8b`, or a Hub id whose
@@ -157,6 +157,11 @@ impl ModelSpec {
 fn from_config(name: &str, map: &Map<String, Value>, field: &str) -> Result<Model> {
     let config = Config::new(map, field);
     let given = config.text(&["model_type"], "")?;
+    if given == "traced" {
+        let mut model = traced::read(map, field)?;
+        name.clone_into(&mut model.name);
+        return Ok(model);
+    }
     let Some(family) = families::find(given) else {
         return Err(Error::new(
             config.field("model_type"),
@@ -200,6 +205,12 @@ impl Model {
     #[must_use]
     pub fn layers(&self) -> u64 {
         self.runs().filter(|(b, _)| b.kind == BlockKind::Layer).map(|(_, n)| n).sum()
+    }
+
+    /// Whether it was traced rather than built from a config.
+    #[must_use]
+    pub fn is_traced(&self) -> bool {
+        self.blocks.iter().any(|b| b.traced.is_some())
     }
 
     /// Whether an encoder feeds the main stream.

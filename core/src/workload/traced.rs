@@ -1,0 +1,240 @@
+//! A module that was traced rather than known: its parts in the order in which they run, each with
+//! what it keeps, needs and multiplies, as straight lines in the tokens of a micro-batch.
+//!
+//! ```json
+//! {"model_type": "traced", "name": "resnet50", "tokens": 1, "parts": [
+//!   {"name": "layer1.0", "unit": true, "parameters": 75008, "frozen": 0, "tensors": 12,
+//!    "largest": 36864, "buffers": 0, "kernels": 52,
+//!    "products": [[3136.0, 64.0, 576.0, 1.0]],
+//!    "regimes": {
+//!      "fp32":     {"kept": [0, 12845056], "input": [0, 802816], "backward": [8192, 19270000],
+//!                   "traffic": [0, 51380224], "traffic_backward": [0, 102760448]},
+//!      "autocast": {"kept": [0, 0], "input": [0, 0], "backward": [0, 0], "traffic": [0, 0],
+//!                   "traffic_backward": [0, 0]},
+//!      "bf16":     {"kept": [0, 0], "input": [0, 0], "backward": [0, 0], "traffic": [0, 0],
+//!                   "traffic_backward": [0, 0]}}}]}
+//! ```
+//!
+//! A line `[fixed, per_token]` is in bytes. `kept` is what forward leaves for backward; `backward`
+//! the most alive while the part's backward runs, its kept bytes and weight gradients included,
+//! less what the parts before it keep and the weight gradients of the parts after it; `input` what
+//! a checkpoint keeps. `products` are `[rows a token, columns, depth, number]`; `traffic` is what
+//! all other kernels read and write.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::block::{Block, BlockKind, Stream};
+use super::model::{Model, Run};
+use crate::error::{Error, ErrorCode, Result, in_range};
+
+/// `fixed + per_token x tokens`, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+pub struct BytesLine(pub f64, pub f64);
+
+/// What a part costs under one mix of number formats.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TracedBytes {
+    /// Left by forward for backward.
+    pub kept: BytesLine,
+    /// What a checkpoint of the part keeps.
+    pub input: BytesLine,
+    /// The most alive while its backward runs.
+    pub backward: BytesLine,
+    /// Read and written forward by kernels that are no matrix products.
+    pub traffic: BytesLine,
+    /// The same backward.
+    pub traffic_backward: BytesLine,
+}
+
+/// The mixes of number formats that were traced.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Regimes {
+    /// All in fp32.
+    pub fp32: TracedBytes,
+    /// fp32 parameters under `torch.autocast`.
+    pub autocast: TracedBytes,
+    /// All in 16 bits.
+    pub bf16: TracedBytes,
+}
+
+impl Regimes {
+    /// The regime of 16-bit or wider `compute`, with or without autocast.
+    #[must_use]
+    pub const fn of(&self, sixteen_bit: bool, autocast: bool) -> &TracedBytes {
+        match (sixteen_bit, autocast) {
+            (_, true) => &self.autocast,
+            (true, false) => &self.bf16,
+            (false, false) => &self.fp32,
+        }
+    }
+}
+
+/// A stretch of a traced forward: a unit of FSDP, or what runs between units.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TracedPart {
+    /// The module's name.
+    pub name: String,
+    /// Whether FSDP gathers it by itself and a checkpoint may wrap it.
+    pub unit: bool,
+    /// Parameters it owns.
+    pub parameters: u64,
+    /// Of these, not trained.
+    #[serde(default)]
+    pub frozen: u64,
+    /// Parameter tensors.
+    pub tensors: u64,
+    /// Elements of the largest.
+    pub largest: u64,
+    /// Elements of buffers.
+    #[serde(default)]
+    pub buffers: u64,
+    /// Matrix products: rows a token, columns, depth, number.
+    pub products: Vec<[f64; 4]>,
+    /// Kernels launched forward.
+    pub kernels: u64,
+    /// Bytes by number formats.
+    pub regimes: Regimes,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Spec {
+    #[serde(rename = "model_type")]
+    _model_type: String,
+    #[serde(default, rename = "name")]
+    _name: String,
+    #[serde(default = "one")]
+    tokens: u64,
+    parts: Vec<TracedPart>,
+}
+
+const fn one() -> u64 {
+    1
+}
+
+/// Bounds whose products stay far inside the finite range.
+const MOST_PARAMETERS: f64 = 1e14;
+const MOST_BYTES: f64 = 1e15;
+const MOST_PARTS: f64 = 100_000.0;
+
+/// Reads a traced model. `field` is where the request holds it.
+pub(super) fn read(map: &Map<String, Value>, field: &str) -> Result<Model> {
+    let spec: Spec = serde_path_to_error::deserialize(Value::Object(map.clone())).map_err(|e| {
+        let path = e.path().to_string();
+        let path = if path == "." { String::new() } else { path };
+        Error::new(path, ErrorCode::WrongType, e.inner(), "what shardwise.describe gives").under(field)
+    })?;
+    let at = |name: &str| format!("{field}.{name}");
+    in_range(&at("tokens"), spec.tokens as f64, 1.0, 1e8)?;
+    in_range(&at("parts"), spec.parts.len() as f64, 1.0, MOST_PARTS)?;
+    let mut blocks: Vec<Block> = Vec::with_capacity(spec.parts.len());
+    let mut order = Vec::with_capacity(spec.parts.len());
+    for (i, part) in spec.parts.into_iter().enumerate() {
+        part.validate(&format!("{field}.parts[{i}]"))?;
+        order.push(Run { block: i, count: 1 });
+        blocks.push(Block {
+            kind: BlockKind::Layer,
+            stream: Stream::Main,
+            ops: Vec::new(),
+            slots: Vec::new(),
+            buffers: part.buffers,
+            traced: Some(Box::new(part)),
+        });
+    }
+    Ok(Model {
+        name: String::new(),
+        family: "traced",
+        blocks,
+        order,
+        hidden: 0,
+        vocabulary: 0,
+        tied: false,
+        max_positions: None,
+        fixed_tokens: Some(spec.tokens),
+    })
+}
+
+impl TracedPart {
+    fn validate(&self, at: &str) -> Result<()> {
+        in_range(&format!("{at}.parameters"), self.parameters as f64, 0.0, MOST_PARAMETERS)?;
+        in_range(&format!("{at}.frozen"), self.frozen as f64, 0.0, self.parameters as f64)?;
+        in_range(&format!("{at}.largest"), self.largest as f64, 0.0, self.parameters as f64)?;
+        in_range(&format!("{at}.tensors"), self.tensors as f64, 0.0, MOST_PARAMETERS)?;
+        in_range(&format!("{at}.buffers"), self.buffers as f64, 0.0, MOST_PARAMETERS)?;
+        in_range(&format!("{at}.kernels"), self.kernels as f64, 0.0, 1e9)?;
+        for product in &self.products {
+            for &size in product {
+                in_range(&format!("{at}.products"), size, 0.0, 1e12)?;
+            }
+        }
+        let r = &self.regimes;
+        for (regime, b) in [("fp32", &r.fp32), ("autocast", &r.autocast), ("bf16", &r.bf16)] {
+            for (name, line) in [
+                ("kept", b.kept),
+                ("input", b.input),
+                ("backward", b.backward),
+                ("traffic", b.traffic),
+                ("traffic_backward", b.traffic_backward),
+            ] {
+                for bytes in [line.0, line.1] {
+                    in_range(&format!("{at}.regimes.{regime}.{name}"), bytes, -MOST_BYTES, MOST_BYTES)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Share of its parameters that is trained.
+    #[must_use]
+    pub fn trained(&self) -> f64 {
+        if self.parameters == 0 {
+            return 1.0;
+        }
+        (self.parameters - self.frozen) as f64 / self.parameters as f64
+    }
+
+    /// Forward arithmetic of its products for `tokens` tokens.
+    #[must_use]
+    pub fn flops(&self, tokens: f64) -> f64 {
+        self.products.iter().map(|[m, n, k, count]| 2.0 * m * tokens * n * k * count).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::workload::ModelSpec;
+
+    fn spec(part: &str) -> ModelSpec {
+        let bytes = r#"{"kept": [0, 8], "input": [0, 4], "backward": [0, 16], "traffic": [0, 1],
+            "traffic_backward": [0, 2]}"#;
+        let text = format!(
+            r#"{{"model_type": "traced", "tokens": 2, "parts": [{{"name": "a", "unit": true,
+                "tensors": 1, "largest": 6, "products": [[1, 2, 3, 1]], "kernels": 1, {part},
+                "regimes": {{"fp32": {bytes}, "autocast": {bytes}, "bf16": {bytes}}}}}]}}"#
+        );
+        ModelSpec(serde_json::from_str(&text).unwrap_or_default())
+    }
+
+    #[test]
+    fn a_traced_model_counts_what_its_parts_own() {
+        let model = spec(r#""parameters": 6"#).resolve("model").map_err(|e| e.to_string());
+        assert_eq!(model.as_ref().map(|m| m.counts().total), Ok(6));
+        assert_eq!(model.map(|m| m.fixed_tokens), Ok(Some(2)));
+    }
+
+    #[test]
+    fn faults_name_their_field() {
+        for (part, field) in [
+            (r#""parameters": 6, "frozen": 7"#, "model.parts[0].frozen"),
+            (r#""parameters": -1"#, "model.parts[0].parameters"),
+            (r#""parameters": 6, "colour": 1"#, "model.parts[0].colour"),
+        ] {
+            let fault = spec(part).resolve("model").map_err(|e| e.field);
+            assert_eq!(fault.err().as_deref(), Some(field));
+        }
+    }
+}

@@ -1,0 +1,189 @@
+"""The command line: the verbs, their fields as options, the core's own words.
+
+Exit status: 0 when it fits, 1 when nothing fits, 2 for bad input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ._error import Error
+from ._model import model_spec
+from ._native import call, call_text, version
+
+FITS, NOTHING_FITS, BAD_INPUT = 0, 1, 2
+
+# Options that set a field of the request by its path; --set reaches every other field.
+_RECIPE = {
+    "--method": ("recipe.method", "full, lora, qlora, qat or qat_lora"),
+    "--optimizer": ("recipe.optimizer", "adamw, adamw_fused, adamw_8bit, ..."),
+    "--framework": ("recipe.framework", "torch, deepspeed, megatron, torchtitan, ..."),
+    "--price": ("run.price", "on_demand, spot, reserved_1y or reserved_3y"),
+}
+_LAYOUT = {
+    "--sharding": ("layout.sharding", "ddp, zero3, FULL_SHARD, fsdp2, ..."),
+    "--micro-batch": ("layout.micro_batch", "sequences a rank works on at once"),
+    "--recompute": ("layout.recompute", "none, selective or full"),
+    "--tensor-parallel": ("layout.tensor_parallel", "tensor-parallel ranks"),
+    "--pipeline-parallel": ("layout.pipeline_parallel", "pipeline stages"),
+}
+_SEARCH = {
+    "--objective": ("search.objective", "time, cost or headroom"),
+    "--headroom": ("search.headroom", "share of memory to leave free, 0 to 0.9"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and gives its exit status."""
+    given = _parser().parse_args(argv)
+    run: Callable[[argparse.Namespace], int] = given.run
+    try:
+        status = run(given)
+        sys.stdout.flush()
+    except Error as e:
+        print(f"shardwise: {e}", file=sys.stderr)
+        return BAD_INPUT
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FITS
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="shardwise",
+        description="Plans the training of a model before any GPU is rented.",
+    )
+    parser.add_argument("--version", action="version", version=f"shardwise {version()}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    plan = _training(commands, "plan", "the best layout, a ranked list, why not the rest", _SEARCH)
+    plan.add_argument("--global-batch", type=int, required=True, help="sequences per step")
+    estimate = _training(commands, "estimate", "what one given layout needs", _LAYOUT)
+    estimate.add_argument("--global-batch", type=int, help="sequences per step")
+    describe = commands.add_parser("describe", help="what a model is made of")
+    describe.add_argument("model", metavar="MODEL", help=_MODEL)
+    describe.set_defaults(run=_describe)
+    catalog = commands.add_parser("catalog", help="accelerators, links, cloud shapes, prices")
+    catalog.set_defaults(run=_catalog)
+    for command in (plan, estimate, describe, catalog):
+        command.add_argument("--json", action="store_true", help="the whole report as JSON")
+        command.add_argument("--catalog", metavar="FILE", help="catalogue rows of your own, JSON")
+    return parser
+
+
+_MODEL = "preset (llama-3.1-8b), Hub id, or path of a config.json"
+
+
+def _training(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    verb: str,
+    help_text: str,
+    options: dict[str, tuple[str, str]],
+) -> argparse.ArgumentParser:
+    """A command that asks about a training: model, machines, batch, and fields of the request."""
+    command = commands.add_parser(verb, help=help_text)
+    command.add_argument("model", metavar="MODEL", help=_MODEL)
+    command.add_argument("--on", metavar="CLUSTER", required=True, help=_CLUSTER)
+    command.add_argument("--seq-len", type=int, required=True, help="tokens per sequence")
+    command.add_argument("--tokens", type=float, help="tokens to train on, as 10e9")
+    for option, (field, meaning) in {**_RECIPE, **options}.items():
+        command.add_argument(option, dest=field, metavar="VALUE", type=_value, help=meaning)
+    command.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        type=_assignment,
+        metavar="FIELD=VALUE",
+        help="any field of the request, as recipe.lora.rank=32",
+    )
+    command.set_defaults(
+        run=_train, verb=verb, fields=[f for f, _ in {**_RECIPE, **options}.values()]
+    )
+    return command
+
+
+_CLUSTER = "8xH100-SXM-80GB, '4 x p5.48xlarge', or a cluster file (JSON)"
+
+
+def _value(text: str) -> Any:  # noqa: ANN401 - JSON holds anything
+    """A number, list or truth value as JSON writes it, else the text itself."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _assignment(text: str) -> tuple[str, Any]:
+    field, equals, value = text.partition("=")
+    if not (field and equals):
+        raise argparse.ArgumentTypeError(f"{text!r} is not FIELD=VALUE")
+    return field, _value(value)
+
+
+def _put(request: dict[str, Any], path: str, value: object) -> None:
+    """Sets the field at a path as ``recipe.lora.rank``."""
+    *outer, last = path.split(".")
+    for name in outer:
+        inner = request.setdefault(name, {})
+        if not isinstance(inner, dict):
+            raise Error.of(path, "conflict", inner, f"{name} as an object")
+        request = inner
+    request[last] = value
+
+
+def _file(path: str, field: str) -> Any:  # noqa: ANN401 - JSON holds anything
+    try:
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123 - pathlib costs at start
+            return json.load(file)
+    except (OSError, ValueError) as e:
+        raise Error.of(field, "syntax", f"{path}: {e}", "a file that holds JSON") from e
+
+
+def _train(given: argparse.Namespace) -> int:
+    cluster = _file(given.on, "cluster") if given.on.endswith(".json") else given.on
+    request: dict[str, Any] = {
+        "model": model_spec(given.model),
+        "cluster": cluster,
+        "seq_len": given.seq_len,
+    }
+    if given.global_batch is not None:
+        request["global_batch"] = given.global_batch
+    if given.tokens is not None:
+        _put(request, "run.tokens", given.tokens)
+    if given.catalog is not None:
+        request["catalog"] = _file(given.catalog, "catalog")
+    for field in given.fields:
+        if getattr(given, field) is not None:
+            _put(request, field, getattr(given, field))
+    for field, value in given.set:
+        _put(request, field, value)
+    answer = json.loads(_print(given, request))
+    fits = answer["feasible"] if given.verb == "plan" else answer["fit"]["headroom"] >= 0
+    return FITS if fits else NOTHING_FITS
+
+
+def _print(given: argparse.Namespace, request: dict[str, Any]) -> str:
+    """Prints the answer as asked for, and gives it as JSON."""
+    text = json.dumps(request)
+    answer = call(given.verb, text)
+    print(answer if given.json else call_text(given.verb, text), end="\n" if given.json else "")
+    return answer
+
+
+def _describe(given: argparse.Namespace) -> int:
+    given.verb = "describe_model"
+    _print(given, {"model": model_spec(given.model)})
+    return FITS
+
+
+def _catalog(given: argparse.Namespace) -> int:
+    given.verb = "catalog"
+    rows = {} if given.catalog is None else {"catalog": _file(given.catalog, "catalog")}
+    _print(given, rows)
+    return FITS

@@ -1,0 +1,1077 @@
+"""What may be asked, as typed dictionaries: the keywords of the verbs.
+
+Made from ``schema/`` by ``tools/generate_types.py``; change the core's types instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
+
+if TYPE_CHECKING:
+    from typing_extensions import Required
+
+__all__ = [
+    "Accelerator",
+    "AcceleratorOrName",
+    "AdapterKind",
+    "AttentionKernel",
+    "Backend",
+    "BaseQuantization",
+    "CatalogRequest",
+    "CatalogRows",
+    "Compression",
+    "Compute",
+    "ContextStyle",
+    "DescribeModelRequest",
+    "Dispatch",
+    "Dtype",
+    "EstimateRequest",
+    "Framework",
+    "Instance",
+    "Kernels",
+    "Layout",
+    "Link",
+    "LinkOrName",
+    "Lora",
+    "LossKernel",
+    "Machines",
+    "MachinesOrName",
+    "Method",
+    "ModelSpec",
+    "NetworkSpec",
+    "Objective",
+    "Offload",
+    "Optimizer",
+    "PlanRequest",
+    "Platform",
+    "PriceKind",
+    "PriceSpec",
+    "Qat",
+    "QatScheme",
+    "Recipe",
+    "Recompute",
+    "Reshard",
+    "Run",
+    "Runtime",
+    "Schedule",
+    "Search",
+    "Sharding",
+    "Source",
+    "StorageOffer",
+    "Wrap",
+]
+
+
+class Accelerator(TypedDict, total=False):
+    """One accelerator part. Peaks are dense."""
+
+    id: Required[str]
+    """Short name, unique, lower case."""
+
+    memory_gb: Required[float]
+    """The memory on the vendor's label, in GB."""
+
+    bandwidth_gb_s: Required[float]
+    """Memory bandwidth, in GB/s."""
+
+    vendor: str
+    """Who makes it."""
+
+    name: str
+    """The vendor's name for it."""
+
+    form: str
+    """Form factor: SXM5, PCIe, OAM, ..."""
+
+    year: int | None
+    """Year of release."""
+
+    usable_gib: float | None
+    """The memory a framework sees, in GiB."""
+
+    devices: int | None
+    """Devices that a framework sees in one part; 1 when absent."""
+
+    fp32_tflops: float | None
+    """Peak in fp32 without tensor cores, in TFLOP/s."""
+
+    tf32_tflops: float | None
+    """Peak in tf32, in TFLOP/s."""
+
+    fp16_tflops: float | None
+    """Peak in fp16 with fp32 accumulation, in TFLOP/s."""
+
+    bf16_tflops: float | None
+    """Peak in bf16, in TFLOP/s."""
+
+    fp8_tflops: float | None
+    """Peak in fp8, in TFLOP/s."""
+
+    fp4_tflops: float | None
+    """Peak in fp4, in TFLOP/s."""
+
+    int8_tops: float | None
+    """Peak in int8, in TOP/s."""
+
+    link: str | None
+    """Link to its neighbours, an id of `links`."""
+
+    link_bidirectional_gb_s: float | None
+    """Rate of that link, both directions together as vendors print it, in GB/s."""
+
+    link_domain: int | None
+    """Parts that the link joins, where that is not the whole node (a bridge joins 2)."""
+
+    pcie: str | None
+    """PCIe link, an id of `links`."""
+
+    host_link: str | None
+    """Link to the host where that is not PCIe, an id of `links`."""
+
+    tdp_w: float | None
+    """Design power of the part, in W."""
+
+    measured_bf16_tflops: float | None
+    """The best bf16 matrix product measured, in TFLOP/s."""
+
+    measured_fp8_tflops: float | None
+    """The best fp8 matrix product measured, in TFLOP/s."""
+
+    matmul_fraction: float | None
+    """Fraction of the peak that large matrix products reach."""
+
+    matmul_basis: str | None
+    """Where that fraction comes from."""
+
+    platform: str | None
+    """The usual node, an id of `platforms`."""
+
+    aliases: Sequence[str]
+    """Other names it answers to; case, spaces and punctuation do not count."""
+
+    source: str
+    """Where the figures come from."""
+
+    as_of: str
+    """When they were compiled (ISO 8601)."""
+
+    check: str | None
+    """How well they were checked."""
+
+    note: str | None
+    """What else a reader must know."""
+
+
+AcceleratorOrName: TypeAlias = "str | Accelerator"
+"""A name from the catalogue, or the thing in full."""
+
+AdapterKind: TypeAlias = Literal["lora", "dora"]
+"""The kind of adapter."""
+
+AttentionKernel: TypeAlias = Literal[
+    "eager",
+    "sdpa",
+    "efficient",
+    "math",
+    "flash1",
+    "flash2",
+    "flash3",
+    "te",
+    "flex",
+    "ring",
+    "block_sparse",
+]
+"""The attention kernel."""
+
+Backend: TypeAlias = Literal["nccl", "rccl", "gloo", "mpi"]
+"""The library that moves tensors between ranks."""
+
+BaseQuantization: TypeAlias = Literal["nf4", "fp4", "int8", "gptq_int4"]
+"""How the frozen base of QLoRA is stored."""
+
+
+class CatalogRequest(TypedDict, total=False):
+    """Asks for the catalogue, with rows of the user's own."""
+
+    catalog: CatalogRows
+    """Catalogue rows of the user's own."""
+
+
+class CatalogRows(TypedDict, total=False):
+    """Every kind of row: what the catalogue lists, and the form of a file a user brings."""
+
+    accelerators: Sequence[Accelerator]
+    """GPUs and other accelerators, by id."""
+
+    instances: Sequence[Instance]
+    """Cloud shapes with their prices, by cloud, name and region."""
+
+    links: Sequence[Link]
+    """Links inside and between nodes, by id."""
+
+    platforms: Sequence[Platform]
+    """The usual node of each accelerator, by id."""
+
+    storage: Sequence[StorageOffer]
+    """Prices and rates of storage and egress, by id."""
+
+    sources: Sequence[Source]
+    """What the short names in `source` stand for, by id."""
+
+
+Compression: TypeAlias = Literal["none", "fp16", "int8", "powersgd"]
+"""What is done to gradients before data-parallel ranks exchange them."""
+
+Compute: TypeAlias = Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"]
+"""The number format of the matrix multiplications."""
+
+ContextStyle: TypeAlias = Literal["ring", "all_to_all"]
+"""How a sequence is split over the context-parallel group."""
+
+
+class DescribeModelRequest(TypedDict, total=False):
+    """Asks what a model is made of."""
+
+    model: Required[ModelSpec]
+    """The model."""
+
+
+Dispatch: TypeAlias = Literal["all_to_all", "deduplicated"]
+"""How tokens travel to their experts."""
+
+Dtype: TypeAlias = Literal["fp32", "bf16", "fp16"]
+"""A number format of stored tensors."""
+
+
+class EstimateRequest(TypedDict, total=False):
+    """Asks what one given layout needs: memory, time, money."""
+
+    model: Required[ModelSpec]
+    """What is trained."""
+
+    cluster: Required[MachinesOrName]
+    """On which machines."""
+
+    seq_len: Required[int]
+    """Tokens per sequence."""
+
+    schema_version: int
+    """Version of this format."""
+
+    global_batch: int | None
+    """Sequences per optimizer step; none means one micro-batch per data-parallel rank."""
+
+    recipe: Recipe
+    """How it is trained."""
+
+    layout: Layout
+    """How the work is split."""
+
+    run: Run
+    """How much is trained, and at which price."""
+
+    catalog: CatalogRows
+    """Catalogue rows of the user's own."""
+
+
+Framework: TypeAlias = Literal[
+    "torch",
+    "deepspeed",
+    "megatron",
+    "megatron_2021",
+    "torchtitan",
+    "torchtune",
+    "litgpt",
+    "composer",
+    "native",
+]
+"""Whose training loop runs: it decides which states are kept and how communication is issued."""
+
+
+class Instance(TypedDict, total=False):
+    """One cloud shape in one region. Prices are US dollars per hour of the whole shape."""
+
+    cloud: Required[str]
+    """The cloud."""
+
+    name: Required[str]
+    """The cloud's name for the shape."""
+
+    gpu: Required[str]
+    """Its accelerator, an id or alias of `accelerators`."""
+
+    gpus: Required[int]
+    """How many of them."""
+
+    link: str | None
+    """Link between them, an id of `links`; the accelerator's own when absent."""
+
+    domain: int | None
+    """Parts joined by that link, where that is not the whole shape."""
+
+    network: str | None
+    """Network for traffic between the accelerators of several shapes, an id of `links`."""
+
+    nics: int | None
+    """Network cards behind it."""
+
+    network_gbit_s: float | None
+    """Rate of that network, one direction, in Gbit/s."""
+
+    network_total_gbit_s: float | None
+    """Rate the cloud advertises where that counts other cards too, in Gbit/s."""
+
+    vcpus: int | None
+    """Virtual CPUs (hardware threads)."""
+
+    ram_gib: float | None
+    """Host memory, in GiB (clouds that write GB mean GiB)."""
+
+    nvme_gb: float | None
+    """Local NVMe, in GB; 0 where there is none."""
+
+    on_demand: float | None
+    """On-demand price, in USD/h."""
+
+    on_demand_range: Sequence[float] | None
+    """Lowest and highest on-demand price over the cloud's regions, in USD/h."""
+
+    spot: float | None
+    """Spot price, in USD/h."""
+
+    spot_range: Sequence[float] | None
+    """Lowest and highest spot price seen over zones or regions, in USD/h."""
+
+    spot_basis: str | None
+    """How the spot price is known:
+
+    `published`, `zones` (a snapshot by zone) or `advisor` (on-demand less the advertised saving).
+    """
+
+    spot_source: str | None
+    """Source of the spot price, where it is another."""
+
+    spot_as_of: str | None
+    """Date of the spot price, where it is another."""
+
+    reserved_1y: float | None
+    """Price under a one-year commitment, in USD/h."""
+
+    reserved_3y: float | None
+    """Price under a three-year commitment, in USD/h."""
+
+    capacity_block: float | None
+    """Price of a block booked ahead, in USD/h (a listing of 2024-12)."""
+
+    interruption_pct: Sequence[float] | None
+    """Share of spot shapes taken back in a month, lowest and highest, in per cent (2025-06-28)."""
+
+    region: str | None
+    """The cloud's region."""
+
+    source: str
+    """Where the prices come from, an id of `sources` or plain words."""
+
+    specs: str | None
+    """Where virtual CPUs, memory and NVMe come from, where that is another."""
+
+    as_of: str
+    """Date of the prices (ISO 8601; a bare year where the day is unknown)."""
+
+    note: str | None
+    """What else a reader must know."""
+
+
+Kernels: TypeAlias = Literal["eager", "fused", "compiled"]
+"""Which implementation of norms, activations and rotary embeddings runs."""
+
+
+class Layout(TypedDict, total=False):
+    """One way to split and schedule the work. Degrees are torchtitan's."""
+
+    sharding: Sharding
+    """How model states are spread."""
+
+    data_parallel_replicate: int
+    """Data-parallel replicas that do not share states (DDP ranks, or the outer mesh of HSDP)."""
+
+    data_parallel_shard: int
+    """Data-parallel ranks that share states;
+
+    0, or left out of a request, means all ranks that no other degree takes (for DDP these become
+    replicas).
+    """
+
+    tensor_parallel: int
+    """Tensor-parallel ranks."""
+
+    sequence_parallel: bool
+    """Whether norms and residuals are split along the sequence over the tensor ranks."""
+
+    vocab_parallel: bool
+    """Whether embedding, head and loss are split by vocabulary over the tensor ranks."""
+
+    pipeline_parallel: int
+    """Pipeline stages."""
+
+    pipeline_schedule: Schedule
+    """Order of the micro-batches in the pipeline."""
+
+    pipeline_chunks: int
+    """Model chunks per pipeline rank."""
+
+    context_parallel: int
+    """Ranks over which a sequence is split."""
+
+    context_style: ContextStyle
+    """How it is split."""
+
+    expert_parallel: int
+    """Ranks over which experts are spread (a part of the data-parallel ranks)."""
+
+    micro_batch: int
+    """Sequences a data-parallel rank works on at once."""
+
+    recompute: Recompute
+    """What backward recomputes."""
+
+    recompute_every: int
+    """Recompute every k-th layer only."""
+
+    offload: Sequence[Offload]
+    """What leaves the device between uses."""
+
+    reshard_after_forward: Reshard
+    """FSDP2: whether units are freed between forward and backward."""
+
+    wrap: Wrap
+    """FSDP: which modules form a unit."""
+
+    gradient_as_bucket_view: bool
+    """DDP: gradients live in the communication buckets."""
+
+    sync_every_micro_batch: bool
+    """Gradients are reduced after every micro-batch, not only the last."""
+
+
+class Link(TypedDict, total=False):
+    """One kind of link. Rates are one direction."""
+
+    id: str
+    """Short name, unique."""
+
+    kind: str
+    """`intra` (in a node), `rack`, `inter` (between nodes), `host`, or `hop` (constants of the
+
+    communication library).
+    """
+
+    name: str
+    """The field's name for it."""
+
+    per: str
+    """What the rates are per: `gpu`, `port`, `node` or `hop`."""
+
+    gb_s: float | None
+    """Nominal rate, one direction, in GB/s."""
+
+    port_gbit_s: float | None
+    """Nominal rate of a port, in Gbit/s."""
+
+    measured_gb_s: float | None
+    """Best bus bandwidth measured, in GB/s."""
+
+    fraction: float | None
+    """Share of the nominal rate that ring collectives of large messages reach."""
+
+    all_to_all_fraction: float | None
+    """The same for all-to-all."""
+
+    in_switch_fraction: float | None
+    """The same for an all-reduce that the switch sums."""
+
+    in_switch_min_gpus: int | None
+    """Smallest group for which the library lets the switch sum."""
+
+    copy_fraction: float | None
+    """The share that a pinned copy between host and device reaches."""
+
+    latency_us: float | None
+    """Time of a small collective, in microseconds."""
+
+    hop_us: float | None
+    """Time of one hop, in microseconds."""
+
+    alpha_us: float | None
+    """Constant term of the fitted collective time, in microseconds."""
+
+    sqrt_us: float | None
+    """Square-root term of the fitted collective time, in microseconds per sqrt(byte)."""
+
+    fitted_gb_s: float | None
+    """Bus bandwidth of the fit for endless messages, in GB/s."""
+
+    fit: str | None
+    """What was fitted."""
+
+    source: str
+    """Where the figures come from."""
+
+    as_of: str
+    """When they were compiled (ISO 8601)."""
+
+    check: str | None
+    """How well they were checked."""
+
+    note: str | None
+    """What else a reader must know."""
+
+
+LinkOrName: TypeAlias = "str | Link"
+"""A name from the catalogue, or the thing in full."""
+
+
+class Lora(TypedDict, total=False):
+    """Low-rank adapters. `alpha` only scales the update: it costs neither memory nor time."""
+
+    kind: AdapterKind
+    """Kind of adapter."""
+
+    rank: int
+    """Rank, 1 to 65,536."""
+
+    targets: Sequence[str]
+    """Linear layers that get an adapter:
+
+    module names as `q_proj`, or the one word `all-linear` (every linear layer but the head).
+    """
+
+    dtype: Dtype
+    """Format of the adapters. PEFT keeps them in fp32 by default."""
+
+    dropout: bool
+    """Whether the adapters' dropout is above zero."""
+
+    modules_to_save: Sequence[str]
+    """Modules trained in full beside the adapters, as `embed_tokens`, `lm_head`."""
+
+
+LossKernel: TypeAlias = Literal[
+    "eager", "fused", "fused_linear", "head_chunked", "chunked", "vocab_parallel", "compiled"
+]
+"""How the cross-entropy is computed."""
+
+
+class Machines(TypedDict, total=False):
+    """Machines in full.
+
+    Every field but the accelerator or instance may be left out; what was assumed for it is listed
+    in the answer.
+    """
+
+    accelerator: AcceleratorOrName | None
+    """The accelerator: an id or alias of the catalogue, or a row of one's own."""
+
+    instance: str | None
+    """A cloud shape of the catalogue, in place of or beside the accelerator."""
+
+    cloud: str | None
+    """The cloud whose prices count."""
+
+    region: str | None
+    """The region whose prices count."""
+
+    nodes: int | None
+    """Nodes; 1 when absent."""
+
+    gpus_per_node: int | None
+    """Accelerators in a node; the shape's or the usual node's when absent."""
+
+    usable_gib: float | None
+    """Memory a framework sees on one GPU, in GiB."""
+
+    power_cap_w: float | None
+    """Power each accelerator is held to, in W."""
+
+    link: LinkOrName | None
+    """The link between accelerators: an id of the catalogue, or a row of one's own."""
+
+    link_gb_s: float | None
+    """Its rate for one accelerator, one direction, in GB/s."""
+
+    link_domain: int | None
+    """Accelerators it joins: 2 for bridges, 72 for a rack; the node when absent."""
+
+    networks: Sequence[NetworkSpec]
+    """Networks between nodes, from the one that reaches least to the one that reaches all."""
+
+    host_memory_gib: float | None
+    """Memory of one host, in GiB."""
+
+    vcpus: int | None
+    """Hardware threads of one host."""
+
+    nvme_gb: float | None
+    """Local NVMe of one node, in GB; 0 where there is none."""
+
+    storage_gb_s: float | None
+    """What one node reads from or writes to the shared store, in GB/s."""
+
+    price: PriceSpec | None
+    """Prices of one's own, in USD per accelerator and hour; they replace the catalogue's."""
+
+
+MachinesOrName: TypeAlias = "str | Machines"
+"""A name from the catalogue, or the thing in full."""
+
+Method: TypeAlias = Literal["full", "lora", "qlora", "qat", "qat_lora"]
+"""What is trained."""
+
+ModelSpec: TypeAlias = "str | Mapping[str, Any]"
+"""A preset's name (llama-3.1-8b), a Hub id whose last part is one, a Hugging Face config
+
+object, or an object of dimensions with model_type "dimensions".
+"""
+
+
+class NetworkSpec(TypedDict, total=False):
+    """A network between nodes. Give its rate by node, by card, or leave it to the link's own."""
+
+    link: LinkOrName | None
+    """The kind of network:
+
+    an id of the catalogue's links (`ib-ndr`, `roce-400`, `efa-v2`, `eth-100-tcp`, ...), or a row of
+    one's own.
+    """
+
+    node_gb_s: float | None
+    """Rate of one node, one direction, in GB/s."""
+
+    nic_gbit_s: float | None
+    """Rate of one card, one direction, in Gbit/s."""
+
+    nics: int | None
+    """Cards in a node."""
+
+    reach_nodes: int | None
+    """Nodes joined at this rate; all of them when absent."""
+
+
+Objective: TypeAlias = Literal["time", "cost", "headroom"]
+"""What the search makes least (or most)."""
+
+Offload: TypeAlias = Literal["param", "gradient", "optimizer", "activation"]
+"""What leaves the device between uses."""
+
+Optimizer: TypeAlias = Literal[
+    "adamw",
+    "adamw_fused",
+    "adamw_loop",
+    "adamw_8bit",
+    "adamw_4bit",
+    "paged_adamw",
+    "paged_adamw_8bit",
+    "adamw_bf16_states",
+    "cpu_adam",
+    "adafactor",
+    "lion",
+    "muon",
+    "galore",
+    "lomo",
+    "badam",
+    "mezo",
+    "sgd",
+    "sgd_momentum",
+]
+"""The optimizer and its implementation."""
+
+
+class PlanRequest(TypedDict, total=False):
+    """Asks for the best layout."""
+
+    model: Required[ModelSpec]
+    """What is trained."""
+
+    cluster: Required[MachinesOrName]
+    """On which machines."""
+
+    seq_len: Required[int]
+    """Tokens per sequence."""
+
+    global_batch: Required[int]
+    """Sequences per optimizer step."""
+
+    schema_version: int
+    """Version of this format."""
+
+    recipe: Recipe
+    """How it is trained."""
+
+    search: Search
+    """What may vary."""
+
+    run: Run
+    """How much is trained, and at which price."""
+
+    catalog: CatalogRows
+    """Catalogue rows of the user's own."""
+
+
+class Platform(TypedDict, total=False):
+    """The usual node of a class of accelerators:
+
+    how many parts it holds and how nodes are joined.
+    """
+
+    id: Required[str]
+    """Short name, unique."""
+
+    gpus_per_node: Required[int]
+    """Parts in a node."""
+
+    network: Required[str]
+    """Network between nodes, an id of `links`."""
+
+    nics: Required[int]
+    """Network cards in a node."""
+
+    network_gbit_s: Required[float]
+    """Their rate together, one direction, in Gbit/s."""
+
+    name: str
+    """What it is."""
+
+    domain: int | None
+    """Parts that the fast link joins, where that reaches past the node (a rack of 72)."""
+
+    source: str
+    """Where this comes from."""
+
+    as_of: str
+    """When it was compiled (ISO 8601)."""
+
+    check: str | None
+    """How well it was checked."""
+
+    note: str | None
+    """What else a reader must know."""
+
+
+PriceKind: TypeAlias = Literal["on_demand", "spot", "reserved_1y", "reserved_3y"]
+"""How machines are paid for."""
+
+
+class PriceSpec(TypedDict, total=False):
+    """Prices in USD per accelerator and hour. Absent means unknown."""
+
+    on_demand: float | None
+    """By the hour."""
+
+    spot: float | None
+    """Spot."""
+
+    reserved_1y: float | None
+    """One-year commitment."""
+
+    reserved_3y: float | None
+    """Three-year commitment."""
+
+    source: str | None
+    """Where they come from."""
+
+    as_of: str | None
+    """Their date (ISO 8601)."""
+
+
+class Qat(TypedDict, total=False):
+    """Quantisation-aware training."""
+
+    scheme: QatScheme
+    """What is imitated."""
+
+    group: int | None
+    """Elements per weight scale;
+
+    none means the scheme's usual (32 for int8-dynamic int4-weight, 128 for int4 weight-only, one
+    scale per row for fp8).
+    """
+
+
+QatScheme: TypeAlias = Literal["int4_weight_only", "int8_dynamic_int4_weight", "fp8"]
+"""What quantisation-aware training imitates."""
+
+
+class Recipe(TypedDict, total=False):
+    """The training recipe."""
+
+    method: Method
+    """What is trained."""
+
+    lora: Lora
+    """Adapters, for the LoRA methods."""
+
+    base_quantization: BaseQuantization
+    """How a quantised base is stored, for QLoRA."""
+
+    double_quantization: bool | None
+    """Whether QLoRA's scales are quantised again; none means yes."""
+
+    kbit_preparation: bool
+    """Whether the base went through PEFT's `prepare_model_for_kbit_training`, which lifts norms
+
+    and embeddings to fp32.
+    """
+
+    qat: Qat
+    """Fake quantisation, for the QAT methods."""
+
+    framework: Framework
+    """Whose training loop runs."""
+
+    params_dtype: Dtype | None
+    """Format the parameters are stored in;
+
+    none means fp32 for full training (mixed precision) and the compute format for a frozen base.
+    """
+
+    compute: Compute
+    """Format of the matrix multiplications."""
+
+    autocast: bool | None
+    """Whether `torch.autocast` casts fp32 parameters at use;
+
+    none means: when parameters are fp32, compute is not, and no FSDP mixed-precision policy does it
+    instead.
+    """
+
+    reduce_dtype: Dtype | None
+    """Format in which gradients are reduced across data-parallel ranks;
+
+    none means fp32 under FSDP mixed precision, else the parameters' format.
+    """
+
+    kernels: Kernels
+    """Implementation of norms, activations and rotary embeddings."""
+
+    attention: AttentionKernel
+    """Attention kernel."""
+
+    loss: LossKernel
+    """Cross-entropy implementation."""
+
+    loss_chunks: int | None
+    """Chunks of a chunked loss; none means 8."""
+
+    drop_logits: bool
+    """Whether the script drops the logits before backward."""
+
+    optimizer: Optimizer
+    """Optimizer."""
+
+    optimizer_in_backward: bool
+    """Whether each gradient is applied and freed during backward."""
+
+    keep_gradients: bool
+    """Gradients stay allocated between steps (`zero_grad(set_to_none=False)`)."""
+
+    ema: bool
+    """Keeps an exponential moving average of the parameters."""
+
+    padding_mask: bool
+    """Batches carry a padding mask (which switches PyTorch's flash kernel off)."""
+
+    no_dropout: bool
+    """Dropout probabilities of the model's config are set to zero."""
+
+    runtime: Runtime
+    """How the program runs beside the mathematics."""
+
+
+Recompute: TypeAlias = Literal["none", "selective", "full"]
+"""What backward recomputes instead of keeping."""
+
+Reshard: TypeAlias = Literal["default", "always", "never", "node"]
+"""Whether an FSDP2 unit frees its gathered parameters between forward and backward."""
+
+
+class Run(TypedDict, total=False):
+    """How much is trained, and at which price.
+
+    Without tokens or steps only the step is reported.
+    """
+
+    tokens: float | None
+    """Tokens to train on."""
+
+    steps: float | None
+    """Optimizer steps, instead of tokens."""
+
+    price: PriceKind
+    """Which price of the catalogue is paid."""
+
+
+class Runtime(TypedDict, total=False):
+    """How the program runs."""
+
+    cuda_graphs: bool
+    """Kernels are replayed from a recorded graph, so the host cannot be the limit."""
+
+    moe_dispatch: Dispatch
+    """How tokens travel to their experts."""
+
+    moe_overlap: bool | None
+    """Expert traffic runs beside the compute of another micro-batch;
+
+    none means: under an interleaved pipeline or `DualPipe`.
+    """
+
+    tensor_overlap: bool | None
+    """Tensor-parallel traffic runs beside the matrix products it belongs to;
+
+    none means what the framework does unasked.
+    """
+
+    backend: Backend
+    """The communication library."""
+
+    compression: Compression
+    """What is done to gradients before they travel."""
+
+    compression_rank: int | None
+    """Rank of low-rank compression; none means 4."""
+
+    loader_workers: int | None
+    """Loader workers per rank; none means that data is always ready."""
+
+    worker_samples_per_second: float | None
+    """Samples that one worker prepares in a second; none means 2000 (packed, tokenised text)."""
+
+    sample_bytes: float | None
+    """Bytes read from storage per sample; none means 4 bytes a token."""
+
+    jitter: float | None
+    """Relative spread (standard deviation) of the ranks' compute time; none means 0."""
+
+
+Schedule: TypeAlias = Literal[
+    "gpipe",
+    "1f1b",
+    "interleaved_1f1b",
+    "zero_bubble_h1",
+    "zero_bubble_h2",
+    "zero_bubble_v",
+    "dualpipe",
+]
+"""The order in which a pipeline runs its micro-batches."""
+
+
+class Search(TypedDict, total=False):
+    """What the search may vary. An empty list leaves that choice open."""
+
+    shardings: Sequence[Sharding]
+    """Sharding strategies to consider."""
+
+    micro_batches: Sequence[int]
+    """Micro-batches to consider, in sequences."""
+
+    recompute: Sequence[Recompute]
+    """What to consider recomputing."""
+
+    tensor_parallel: Sequence[int]
+    """Tensor-parallel degrees to consider."""
+
+    pipeline_parallel: Sequence[int]
+    """Pipeline degrees to consider."""
+
+    objective: Objective
+    """What is made least."""
+
+    headroom: float
+    """Memory to leave free, as a share of the accelerator's usable memory, 0 to 0.9."""
+
+    list: int
+    """Plans to list beside the best."""
+
+    max_candidates: int
+    """Candidates after which the search stops."""
+
+
+Sharding: TypeAlias = Literal[
+    "none",
+    "ddp",
+    "zero1",
+    "zero2",
+    "zero3",
+    "FULL_SHARD",
+    "SHARD_GRAD_OP",
+    "HYBRID_SHARD",
+    "_HYBRID_SHARD_ZERO2",
+    "NO_SHARD",
+    "fsdp2",
+    "distributed_optimizer",
+]
+"""How model states are spread over the data-parallel ranks."""
+
+
+class Source(TypedDict, total=False):
+    """What a short name in a row's `source` stands for."""
+
+    id: Required[str]
+    """Short name, unique."""
+
+    url: Required[str]
+    """Address."""
+
+    licence: Required[str]
+    """Licence of the data."""
+
+    as_of: Required[str]
+    """Date of the data (ISO 8601)."""
+
+    note: str | None
+    """What was taken."""
+
+
+class StorageOffer(TypedDict, total=False):
+    """One storage product, egress tariff or measured store."""
+
+    id: Required[str]
+    """Short name, unique."""
+
+    kind: str
+    """`egress`, `object`, `file`, `block`, or `perf` (a measured store without price)."""
+
+    provider: str
+    """Who offers it."""
+
+    product: str
+    """The provider's name for it."""
+
+    usd_per_gb: float | None
+    """Price of moving a GB, in USD."""
+
+    usd_per_gb_month: float | None
+    """Price of keeping a GB for a month, in USD."""
+
+    gb_s: float | None
+    """Rate, in GB/s."""
+
+    per: str | None
+    """What that rate is per: `client`, `node`, `volume`, `disk`, `tib` or `tb` kept, `total`."""
+
+    source: str
+    """Where the figures come from, an id of `sources` or plain words."""
+
+    as_of: str
+    """Their date (ISO 8601; a bare year where the day is unknown)."""
+
+    check: str | None
+    """How well they were checked."""
+
+    note: str | None
+    """What else a reader must know."""
+
+
+Wrap: TypeAlias = Literal["layers", "layers+embed+head", "model"]
+"""Which modules form one unit of FSDP."""

@@ -1,0 +1,148 @@
+"""Watches every storage that a step makes: what is alive, and in which part of the model.
+
+Forward, the parts are told by the hooks of the units; backward, by the number that autograd gave
+each node when forward made it. Sizes are rounded up to 512 bytes as the CUDA allocator does.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ._products import product
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROUNDING = 512
+"""Source: PyTorch c10/cuda/CUDACachingAllocator.cpp, kMinBlockSize."""
+
+
+def rounded(size: int) -> int:
+    """Bytes as the CUDA allocator hands them out."""
+    return -(-size // ROUNDING) * ROUNDING
+
+
+@dataclass
+class Part:
+    """A stretch of forward: a unit, or what runs between units."""
+
+    name: str
+    unit: bool
+    start: int
+    """Sequence number of the first autograd node made in it."""
+    alive_before: int = 0
+    """Bytes alive when it began."""
+    alive_after: int = 0
+    """Bytes alive when it ended."""
+    input: int = 0
+    """Bytes of the tensors that a checkpoint of the unit would keep."""
+    peak: int = 0
+    """Most bytes alive while its backward ran."""
+    products: Counter[tuple[int, int, int]] = field(default_factory=Counter)
+    traffic: int = 0
+    """Bytes that its other kernels read and write forward."""
+    traffic_backward: int = 0
+    kernels: int = 0
+
+
+class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts what is alive while a step runs under it."""
+
+    def __init__(self, resting: list[torch.Tensor]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.alive = 0
+        self.peak_forward = 0
+        self.backward = False
+        self.parts: list[Part] = []
+        self._known: set[int] = set()
+        self._current = 0
+        for tensor in resting:
+            self._known.add(tensor.untyped_storage()._cdata)  # noqa: SLF001 - its identity
+
+    def begin(self, name: str, *, unit: bool, input_bytes: int = 0) -> None:
+        """Another part of forward begins."""
+        self.end()
+        number = torch.autograd._get_sequence_nr()  # type: ignore[attr-defined]  # noqa: SLF001
+        part = Part(name, unit, number, alive_before=self.alive, input=input_bytes)
+        self.parts.append(part)
+
+    def end(self) -> None:
+        """The part that runs ends."""
+        if self.parts:
+            self.parts[-1].alive_after = self.alive
+
+    def start_backward(self) -> None:
+        """Forward is over."""
+        self.end()
+        self.backward = True
+        self._current = len(self.parts) - 1
+        self.parts[-1].peak = self.alive
+
+    def add(self, tensor: torch.Tensor) -> None:
+        """Takes a tensor's storage in, until it is let go."""
+        storage = tensor.untyped_storage()
+        key = storage._cdata  # noqa: SLF001 - its identity
+        if key in self._known:
+            return
+        self._known.add(key)
+        size = rounded(storage.nbytes())
+        self.alive += size
+        weakref.finalize(storage, self._drop, key, size)
+
+    def _drop(self, key: int, size: int) -> None:
+        self._known.discard(key)
+        self.alive -= size
+
+    def _part(self) -> Part:
+        if not self.backward:
+            return self.parts[-1]
+        node = torch._C._current_autograd_node()  # noqa: SLF001 - the public way sees Python's own nodes only
+        number = node._sequence_nr() if node is not None else -1  # noqa: SLF001
+        # Nodes that accumulate into a parameter have no number of forward.
+        if 0 <= number < 1 << 62:
+            inside = [i for i, part in enumerate(self.parts) if part.start <= number]
+            self._current = inside[-1] if inside else 0
+        return self.parts[self._current]
+
+    def __torch_dispatch__(
+        self,
+        func: Callable[..., Any],
+        types: object,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:  # noqa: ANN401 - whatever the operation gives
+        out = func(*args, **(kwargs or {}))
+        part = self._part()
+        made = [t for t in pytree.tree_leaves(out) if isinstance(t, torch.Tensor)]
+        for tensor in made:
+            self.add(tensor)
+        if self.backward:
+            part.peak = max(part.peak, self.alive)
+        else:
+            self.peak_forward = max(self.peak_forward, self.alive)
+        self._work(part, func, args, made)
+        return out
+
+    def _work(self, part: Part, func: Any, args: tuple[Any, ...], made: list[torch.Tensor]) -> None:  # noqa: ANN401
+        if getattr(func, "is_view", False):
+            return
+        shape = product(func, args, made)
+        if not self.backward:
+            part.kernels += 1
+            if shape is not None:
+                part.products[shape[:3]] += shape[3]
+        if shape is not None:
+            return
+        given = [t for t in pytree.tree_leaves(args) if isinstance(t, torch.Tensor)]
+        moved = sum(t.numel() * t.element_size() for t in (*given, *made))
+        if self.backward:
+            part.traffic_backward += moved
+        else:
+            part.traffic += moved
