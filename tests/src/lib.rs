@@ -10,3 +10,10 @@ pub mod published;
 pub mod score;
 pub mod spot;
 pub mod throughput;
+
+/// The documents whose examples run as tests.
+#[cfg(doctest)]
+mod documents {
+    #[doc = include_str!("../../docs/memory.md")]
+    mod memory {}
+}
