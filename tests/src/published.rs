@@ -110,8 +110,9 @@ pub fn model(row: &Value) -> Result<ModelSpec, String> {
     let shape = row.get("model").ok_or("no model")?;
     let kind = text(shape, &["kind"]).unwrap_or("decoder");
     let need = |key: &str| int(shape, &[key]).ok_or(format!("model.{key} not stated"));
-    let heads = need("heads")?;
     let hidden = need("hidden")?;
+    // The usual head when a source does not say: 128 elements.
+    let heads = int(shape, &["heads"]).unwrap_or_else(|| hidden.div_ceil(128));
     match kind {
         "decoder" | "dense" | "moe" | "moe-decoder" | "moe-decoder (MLA)" | "decoder vlm" => {}
         "encoder" => {
@@ -154,7 +155,7 @@ pub fn model(row: &Value) -> Result<ModelSpec, String> {
         set("top_k", int(shape, &["top_k"]));
         set("moe_ffn", int(shape, &["moe_ffn"]).or(int(shape, &["ffn"])));
         set("shared_experts", int(shape, &["shared_experts"]));
-    } else if int(shape, &["ffn"]).is_none() {
+    } else if int(shape, &["ffn"]).is_none() && shape.get("gated_mlp") != Some(&json!(false)) {
         return Err("model.ffn not stated".into());
     }
     for (key, default) in [("gated_mlp", true), ("tied_embeddings", false)] {
@@ -243,6 +244,11 @@ pub fn recipe(row: &Value) -> Result<Recipe, String> {
     if frozen {
         // fms-acceleration loads a quantised base without PEFT's preparation for k-bit training.
         adapters(&mut recipe, &details, transformers, transformers && !name.contains("fms-acceleration"))?;
+        if int(&details, &["rank"]).is_none() {
+            if let Some(rank) = equal_rank(row, &recipe.lora.targets) {
+                recipe.lora.rank = rank;
+            }
+        }
     }
     Ok(recipe)
 }
@@ -253,12 +259,36 @@ fn other_method(row: &Value) -> Result<Method, String> {
     if text(&details, &["rank"]).is_some() || int(&details, &["rank"]).is_some() {
         return Ok(if text(&details, &["quant"]).is_some() { Method::Qlora } else { Method::Lora });
     }
+    // Other adapters on a frozen base, given by how many parameters they train.
+    if number(&details, &["trainable_params"]).is_some() {
+        return Ok(if text(&details, &["quant"]).is_some() { Method::Qlora } else { Method::Lora });
+    }
     Err(format!("method {}", text(row, &["method"]).unwrap_or("other")))
+}
+
+/// The rank at which low-rank adapters on the named linears train as many parameters as the row's
+/// adapters do.
+fn equal_rank(row: &Value, targets: &[String]) -> Option<u64> {
+    let trained = number(row, &["method_details", "trainable_params"])?;
+    let shape = row.get("model")?;
+    let of = |key: &str| number(shape, &[key]);
+    let (h, f, layers, heads) = (of("hidden")?, of("ffn")?, of("layers")?, of("heads")?);
+    let kv = of("kv_heads").unwrap_or(heads) / heads * h;
+    let each: f64 = targets
+        .iter()
+        .map(|t| match t.as_str() {
+            "q_proj" | "o_proj" => 2.0 * h,
+            "k_proj" | "v_proj" => h + kv,
+            "gate_proj" | "up_proj" | "down_proj" => h + f,
+            _ => 4.0 * h + 2.0 * (h + kv) + 3.0 * (h + f),
+        })
+        .sum();
+    Some((trained / (each * layers)).round().max(1.0) as u64)
 }
 
 fn adapters(recipe: &mut Recipe, details: &Value, transformers: bool, prepared: bool) -> Result<(), String> {
     recipe.lora.rank = int(details, &["rank"]).unwrap_or(8).max(1);
-    let named = text(details, &["target_modules"]).unwrap_or("all-linear");
+    let named = text(details, &["target_modules"]).unwrap_or("q_proj,v_proj");
     let (linears, saved) = named.split_once('+').unwrap_or((named, ""));
     recipe.lora.targets = linears
         .split([' ', ','])
@@ -276,7 +306,8 @@ fn adapters(recipe: &mut Recipe, details: &Value, transformers: bool, prepared: 
             "down" | "down_proj" => vec!["down_proj"],
             "mlp" => vec!["gate_proj", "up_proj", "down_proj"],
             "head" => vec!["lm_head"],
-            _ => vec!["all-linear"],
+            "all-linear" => vec!["all-linear"],
+            _ => Vec::new(),
         })
         .map(str::to_owned)
         .collect();
