@@ -16,4 +16,6 @@ pub mod throughput;
 mod documents {
     #[doc = include_str!("../../docs/memory.md")]
     mod memory {}
+    #[doc = include_str!("../../docs/step-time.md")]
+    mod step_time {}
 }

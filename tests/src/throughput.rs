@@ -7,6 +7,7 @@
 
 mod conventions;
 mod grids;
+mod held_out;
 pub mod request;
 pub mod row;
 
@@ -20,9 +21,12 @@ use crate::score::{Score, Scored, quantile, round};
 use request::Asked;
 use row::Row;
 
+/// A row, its request and its measured step time in seconds.
+type Run = (Row, Asked, f64);
+
 /// The rows of a file that can be scored, each with its request and measured step time; the others
 /// are counted with their reason.
-fn measured_runs(file: &Path, out: &mut Score) -> Result<Vec<(Row, Asked, f64)>, String> {
+fn measured_runs(file: &Path, out: &mut Score) -> Result<Vec<Run>, String> {
     let text = std::fs::read_to_string(file).map_err(|e| e.to_string())?;
     let defects = defects(file);
     let mut runs = Vec::new();
@@ -63,7 +67,9 @@ pub fn score(file: &Path) -> Result<Score, String> {
     let mut out = Score::default();
     let mut points = Vec::new();
     let mut kinds: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
-    for (row, asked, measured) in measured_runs(file, &mut out)? {
+    let runs = measured_runs(file, &mut out)?;
+    out.extra.insert("leave_publisher_out".into(), summary(&held_out::errors(&runs)?));
+    for (row, asked, measured) in runs {
         let report = step::estimate(&asked.model, &asked.recipe, &asked.layout, &asked.batch, &asked.cluster);
         let predicted = report.total().get();
         let scored = Scored {

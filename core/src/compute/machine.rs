@@ -39,6 +39,10 @@ pub struct Machine {
     pub cast_read: f64,
     /// Writes of that cast.
     pub cast_write: f64,
+    /// Share of the best measured rate that training sustains, already in `matmul`.
+    pub sustained: f64,
+    /// The same, already in `matmul16`.
+    pub sustained16: f64,
     /// Factor on the time the host takes to issue work.
     pub host: f64,
 }
@@ -79,6 +83,8 @@ impl Machine {
             gap: GAP,
             cast_read,
             cast_write,
+            sustained: if operand < 2.0 { part.sustained8 } else { part.sustained16 },
+            sustained16: part.sustained16,
             host: 1.0,
         }
     }

@@ -197,7 +197,7 @@ impl Profile {
             (Framework::Megatron, _) => &TRANSFORMER_ENGINE,
             (Framework::Megatron2021 | Framework::MegatronDeepSpeed, _) => &MEGATRON_2021,
             (Framework::Native, _) => &NATIVE,
-            (Framework::Torchtitan, _) | (_, Kernels::Compiled) => &COMPILED,
+            (Framework::Torchtitan | Framework::Jax, _) | (_, Kernels::Compiled) => &COMPILED,
             (_, Kernels::Fused) => &FUSED,
             (Framework::Composer | Framework::LitGpt | Framework::Torchtune, Kernels::Eager) => &EAGER,
             (Framework::Torch | Framework::DeepSpeed, Kernels::Eager) => &TRANSFORMERS,

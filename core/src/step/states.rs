@@ -3,7 +3,7 @@
 use crate::collective::{Fabric, Group};
 use crate::compute::{BlockCost, Machine, Profile};
 use crate::layout::{Layout, Offload, Recompute, Reshard, Sharding};
-use crate::workload::{Compression, Dtype, Framework, Optimizer, Recipe};
+use crate::workload::{Compression, Compute, Dtype, Framework, Optimizer, Recipe};
 
 /// Parameters of one rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -77,6 +77,8 @@ pub(super) struct Traffic {
     /// Rate of the link to the host over which shards are fetched before each gather; none when they
     /// rest on the device.
     fetch: Option<f64>,
+    /// 16-bit gradients are summed in fp32.
+    wide_sums: bool,
 }
 
 impl Traffic {
@@ -124,6 +126,7 @@ impl Traffic {
                 || matches!(s, Sharding::Zero2 | Sharding::Zero3),
             optimizer_bytes: optimizer_bytes(recipe.optimizer),
             fetch: layout.offloads(Offload::Param).then_some(host_link),
+            wide_sums: recipe.compute == Compute::Bf16,
         }
     }
 
@@ -197,11 +200,8 @@ impl Traffic {
         let trained = w.trained_dense + w.trained_expert;
         let per = match self.framework {
             Framework::Megatron | Framework::Native => 4.0,
-            Framework::Megatron2021 | Framework::MegatronDeepSpeed
-                if self.sharding == Sharding::Zero1 && self.gather == 2.0 =>
-            {
-                14.0
-            }
+            // In bf16 sums are kept in fp32 beside: read, add, write, and the bf16 gradient cleared.
+            Framework::MegatronDeepSpeed if self.wide_sums => 14.0,
             Framework::Megatron2021 | Framework::MegatronDeepSpeed => 6.0,
             _ if self.sharding.shards_parameters() => {
                 return if micro_batches > 1.0 { 8.0 * trained / self.shard.ranks } else { 0.0 };

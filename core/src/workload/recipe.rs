@@ -137,6 +137,8 @@ vocabulary! {
         LitGpt = "litgpt",
         /// Composer / LLM Foundry: FSDP1 with its own models.
         Composer = "composer",
+        /// JAX programs compiled by XLA (`MaxText`, Levanter, Pax).
+        Jax = "jax",
         /// Engines written in C and CUDA (llm.c, llm.q).
         Native = "native",
     } default Torch

@@ -67,8 +67,16 @@ fn profile_of(row: &Row) -> Profile {
         let graphs = release(version) >= (26, 6);
         return Profile { targets: ATTENTION, graphs, ..profile("megatron", "fused", attention) };
     }
-    if has("megatron") || has("neox") {
-        let framework = if unfused { "megatron_2021" } else { "megatron" };
+    if has("neox") {
+        // Its published configs checkpoint every layer.
+        return Profile { recompute: "full", ..profile("megatron_deepspeed", "fused", "eager") };
+    }
+    if has("megatron") {
+        let framework = match (unfused, has("deepspeed")) {
+            (true, true) => "megatron_deepspeed",
+            (true, false) => "megatron_2021",
+            (false, _) => "megatron",
+        };
         return profile(framework, "fused", if unfused { "eager" } else { "flash2" });
     }
     if has("composer") || has("foundry") {
@@ -99,8 +107,8 @@ fn profile_of(row: &Row) -> Profile {
     if has("internal") {
         return profile("megatron", "fused", "flash2");
     }
-    if has("neuron") || has("jax") || has("maxtext") || has("levanter") || has("pax") || has("tpu") {
-        return profile("torchtitan", "compiled", "flash2");
+    if ["neuron", "jax", "maxtext", "levanter", "pax", "t5x", "haiku", "xla"].iter().any(|w| has(w)) {
+        return profile("jax", "compiled", "flash2");
     }
     if has("deepspeed") {
         return profile("deepspeed", "eager", "sdpa");
@@ -139,6 +147,9 @@ pub fn of(row: &Row) -> Result<Asked, String> {
         Some("hsdp") => "HYBRID_SHARD",
         Some("zero1_hybrid" | "zero1_plus" | "engine_flags") => "zero1",
         Some("other") | None if profile.framework == "megatron" => "distributed_optimizer",
+        Some("other") | None if profile.framework == "megatron_deepspeed" => "zero1",
+        // Unsaid, states are sharded where a whole copy (16 bytes a parameter) does not fit.
+        Some("other") | None if copy_bytes(&model, &recipe, model_ranks) > cluster.memory.get() => "fsdp2",
         Some("other") | None => "ddp",
         Some(other) => other,
     };
@@ -171,6 +182,12 @@ pub fn of(row: &Row) -> Result<Asked, String> {
     });
     let layout: Layout = serde_json::from_value(layout).map_err(|e| format!("layout: {e}"))?;
     Ok(Asked { model, recipe, layout, batch: Batch { seq_len, global_batch }, cluster })
+}
+
+/// Bytes of one copy of the model states on the ranks that share a model.
+fn copy_bytes(model: &Model, recipe: &Recipe, model_ranks: u64) -> f64 {
+    let per_parameter = if recipe.frozen_base() { 2.0 } else { 16.0 };
+    per_parameter * model.counts().total as f64 / model_ranks as f64
 }
 
 fn recipe(row: &Row, profile: &Profile, cluster: &Cluster) -> Result<Recipe, String> {
