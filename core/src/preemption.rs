@@ -20,6 +20,7 @@ mod policy;
 mod random;
 mod regime;
 mod trace;
+mod transform;
 
 pub use availability::{Availability, Spells, Start, Swing};
 pub use elastic::{Elastic, ElasticOutlook, SparePool};

@@ -122,7 +122,7 @@ impl Spells {
             .collect()
     }
 
-    /// Mean of what is left of a spell seen at a random moment: E[X^2] / 2 E[X].
+    /// Mean of what is left of a spell seen at a random moment: `E[X^2] / 2 E[X]`.
     ///
     /// ```
     /// use shardwise::preemption::Spells;

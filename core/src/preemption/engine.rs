@@ -327,4 +327,41 @@ mod tests {
         assert_eq!(outlook.expected_or_never(), None);
         Ok(())
     }
+
+    /// Whatever is within its range gives a finite answer in order: undisturbed <= P50 <= P90.
+    #[test]
+    fn extremes_give_finite_answers_in_order() -> Result<()> {
+        for up in [1.0, 1e4, 1e10] {
+            for down in [1.0, 1e7] {
+                for (scv, swing) in [
+                    (0.0, Swing::Independent),
+                    (5.0, Swing::Typical),
+                    (1000.0, Swing::Measured { day_sd: 0.5, week_sd: 1e-6, record: s(60.0) }),
+                ] {
+                    let spells = |mean: f64| Spells {
+                        scv,
+                        median: Some(s(mean / 3.0)),
+                        ..Spells::memoryless(s(mean))
+                    };
+                    let availability = Availability {
+                        up: Some(spells(up)),
+                        down: spells(down),
+                        swing,
+                        start: Start::AnyMoment,
+                        loss_share: None,
+                    };
+                    let job = RestartJob { work: s(20_000.0), ..day() };
+                    let outlook = Outlook::new(&job, &availability)?;
+                    let times = [outlook.undisturbed(), outlook.quantile(0.5), outlook.quantile(0.9)];
+                    let context = format!("up {up} down {down} scv {scv}: {times:?}");
+                    assert!(times.iter().all(|t| t.get().is_finite()), "{context}");
+                    assert!(times.windows(2).all(|w| w[0].get() <= w[1].get() * (1.0 + 1e-6)), "{context}");
+                    assert!(outlook.expected() >= outlook.undisturbed(), "{context}");
+                    assert!(outlook.deviation(crate::preemption::Weights::TIME).is_finite(), "{context}");
+                    assert!(outlook.losses().is_finite() && outlook.held().get().is_finite(), "{context}");
+                }
+            }
+        }
+        Ok(())
+    }
 }

@@ -9,19 +9,16 @@
 //! Sources: Neuts, "Matrix-Geometric Solutions in Stochastic Models", 1981; Abate and Whitt,
 //! "Numerical inversion of Laplace transforms of probability distributions", 1995.
 
-use nalgebra::{Complex, RowSVector, SMatrix, SVector};
 use serde::{Deserialize, Serialize};
 
 use super::availability::{Availability, Start};
 use super::regime::{PHASES, Regimes};
+use super::transform::{C, Column, Matrix, Row, along, diagonal, euler, expc, power, product, real, settled};
 use crate::error::{Result, in_range};
 use crate::quantity::Seconds;
 
-type C = Complex<f64>;
-type Matrix = SMatrix<C, PHASES, PHASES>;
-type Row = RowSVector<C, PHASES>;
-type Column = SVector<C, PHASES>;
-
+/// Most checkpoints of a run.
+const MOST_SEGMENTS: f64 = 2e4;
 /// Times beyond 300,000 years: the job does not end.
 const NEVER: f64 = 1e13;
 
@@ -60,7 +57,7 @@ impl RestartJob {
     /// Names the first field outside its range.
     pub fn validate(&self) -> Result<()> {
         in_range("work", self.work.get(), 1.0, 1e10)?;
-        in_range("interval", self.interval.get(), (self.work.get() / 1e5).max(1e-3), 1e10)?;
+        in_range("interval", self.interval.get(), (self.work.get() / MOST_SEGMENTS).max(1e-3), 1e10)?;
         for (field, time) in [("save", self.save), ("restore", self.restore), ("provision", self.provision)] {
             in_range(field, time.get(), 0.0, 1e8)?;
         }
@@ -88,8 +85,8 @@ impl RestartJob {
 
 /// Checkpoints within `work`; one that would fall on its end is not made.
 pub(super) fn saves(work: f64, interval: f64) -> u32 {
-    // Validation keeps the quotient below 1e5; the cast saturates.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 <= x <= 1e5")]
+    // Validation keeps the quotient below 2e4; the cast saturates.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 <= x <= 2e4")]
     let segments = (work / interval - 1e-9).ceil().max(1.0) as u32;
     segments - 1
 }
@@ -544,77 +541,3 @@ const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
 /// Complex step of exact derivatives: its square vanishes beside any probability.
 const STEP: f64 = 1e-40;
-
-fn real(m: [[f64; PHASES]; PHASES]) -> Matrix {
-    Matrix::from_fn(|i, j| C::new(m.get(i).and_then(|r| r.get(j)).copied().unwrap_or(0.0), 0.0))
-}
-
-fn diagonal(entries: [C; PHASES]) -> Matrix {
-    Matrix::from_diagonal(&Column::from(entries))
-}
-
-fn power(mut base: Matrix, mut exponent: u32) -> Matrix {
-    let mut result = Matrix::identity();
-    while exponent > 0 {
-        if exponent & 1 == 1 {
-            result = product(&result, &base);
-        }
-        base = product(&base, &base);
-        exponent >>= 1;
-    }
-    result
-}
-
-// The products are kept out of line: unrolled at every use they would double the size of the room in
-// the browser.
-
-/// a b.
-#[inline(never)]
-fn product(a: &Matrix, b: &Matrix) -> Matrix {
-    a * b
-}
-
-/// a b of a row.
-#[inline(never)]
-fn along(a: &Row, b: &Matrix) -> Row {
-    a * b
-}
-
-/// 1 + a + a^2 + ... = (I - a)^-1.
-#[inline(never)]
-fn settled(a: &Matrix) -> Option<Matrix> {
-    (Matrix::identity() - a).try_inverse()
-}
-
-/// The complex exponential, from `libm` alone so that every target gives the same bytes.
-#[inline(never)]
-fn expc(z: C) -> C {
-    let (sin, cos) = libm::sincos(z.im);
-    let size = libm::exp(z.re);
-    C::new(size * cos, size * sin)
-}
-
-/// Inverts the transform `f` of a function that is smooth at `x`: Euler summation of an
-/// alternating series, accurate to about 1e-8.
-///
-/// Source: Abate and Whitt 1995, equations 1-4 with A = 18.4, n = 15, m = 11.
-fn euler(x: f64, f: impl Fn(C) -> C) -> f64 {
-    const A: f64 = 18.4;
-    const PLAIN: u32 = 15;
-    const BINOMIAL: [f64; 12] = [1.0, 11.0, 55.0, 165.0, 330.0, 462.0, 462.0, 330.0, 165.0, 55.0, 11.0, 1.0];
-    let scale = libm::exp(A / 2.0) / x;
-    let at = |k: u32| f(C::new(A, 2.0 * f64::from(k) * core::f64::consts::PI) / (2.0 * x)).re;
-    let mut sum = 0.5 * scale * at(0);
-    let mut sign = -1.0;
-    for k in 1..PLAIN {
-        sum += sign * scale * at(k);
-        sign = -sign;
-    }
-    let mut result = 0.0;
-    for (j, weight) in (PLAIN..).zip(BINOMIAL) {
-        sum += sign * scale * at(j);
-        sign = -sign;
-        result += weight * sum / 2048.0;
-    }
-    result
-}
