@@ -172,8 +172,13 @@ pub struct Attention {
     pub sinks: bool,
     /// Keys and values come from the encoder.
     pub cross: bool,
+    /// A single key and value head is broadcast by the products themselves, not expanded before
+    /// (Falcon).
+    pub broadcast: bool,
     /// Eager code computes the softmax in fp32 and casts back.
     pub softmax_fp32: bool,
+    /// Eager code multiplies fp32 copies of q and k (GPT-J).
+    pub scores_fp32: bool,
     /// The library has no fused kernel for this family, so `sdpa` falls back to eager.
     pub eager_only: bool,
     /// The library passes an explicit mask even without padding, so flash cannot run.

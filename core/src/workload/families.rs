@@ -340,7 +340,9 @@ impl Heads {
             softcap: false,
             sinks: false,
             cross: false,
+            broadcast: false,
             softmax_fp32: true,
+            scores_fp32: false,
             eager_only: false,
             masked: false,
         }

@@ -69,7 +69,7 @@ impl Reader<'_, '_> {
             }
             _ => {
                 let cast = self.cast(normed, entry);
-                let out = self.tape.tensor(self.tape.elements(x), entry.max(m.weight.min(entry)), grad);
+                let out = self.tape.tensor(self.tape.elements(x), entry.max(m.weight), grad);
                 self.tape.step(&[cast], out);
                 if trained {
                     self.tape.keep(cast);
@@ -84,10 +84,24 @@ impl Reader<'_, '_> {
     }
 
     pub(super) fn rotary(&mut self, x: Place, r: &Rotary) -> Place {
-        // cos and sin are shared by all layers, so nothing is kept here.
-        let id = self.like(x.id);
-        let copy = self.tape.bytes(x.id);
+        // cos and sin are shared by all layers, so nothing is kept here ...
+        // Under autocast they have the residual stream's type, and so has the product.
+        let m = self.mode;
+        let entry = self.tape.width(x.id);
+        let width = if m.autocast && !m.fused() { entry.max(m.residual) } else { entry };
+        let id = self.tape.tensor(self.tape.elements(x.id), width, self.tape.grad(x.id));
+        let copy = self.tape.bytes(id);
         self.tape.step(&[x.id], id).temporary(copy);
+        // ... unless each layer spreads them over pairs anew, for q and k apart or for both at once.
+        let spread = match r.kind {
+            RotaryKind::Interleaved => 2.0,
+            RotaryKind::PartialInterleaved => 1.0,
+            _ => 0.0,
+        };
+        if spread > 0.0 && !self.mode.fused() {
+            let angles = self.tape.tensor(Line::per_token(spread * r.rotated as f64), width, false);
+            self.tape.keep(angles);
+        }
         let origin = match r.kind {
             RotaryKind::Partial | RotaryKind::PartialInterleaved if !self.mode.fused() => Origin::HeadMajor,
             _ => Origin::Other,
