@@ -102,6 +102,7 @@ enum FalconHeads {
 }
 
 #[derive(Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the config")]
 struct Falcon {
     h: Heads,
     kind: FalconHeads,
