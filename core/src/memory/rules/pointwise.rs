@@ -42,12 +42,22 @@ impl Reader<'_, '_> {
         }
         let entry = self.tape.width(x);
         let wide = self.cast(x, FP32);
+        // Cohere subtracts the mean twice, once for the variance and once for the output.
+        let centred = n.kind == NormKind::LayerUpcast;
+        let mut moved = [wide; 2];
+        if centred {
+            for m in &mut moved {
+                *m = self.like(wide);
+                self.tape.step(&[wide], *m);
+            }
+        }
+        let [squared, spread] = moved;
         let scale = self.tape.tensor(Line::per_token(groups), FP32, self.tape.grad(x));
-        self.tape.step(&[wide], scale);
-        self.tape.keep(wide);
+        self.tape.step(&[squared], scale);
+        self.tape.keep(squared);
         self.tape.keep(scale);
         // T5 multiplies its input itself, not the fp32 copy.
-        let factor = if n.kind == NormKind::RmsT5 { x } else { wide };
+        let factor = if n.kind == NormKind::RmsT5 { x } else { spread };
         let normed = self.tape.tensor(self.tape.elements(x), FP32, self.tape.grad(x));
         self.tape.step(&[factor, scale], normed);
         self.tape.keep(factor);
@@ -61,9 +71,15 @@ impl Reader<'_, '_> {
                     self.tape.keep(normed);
                     self.tape.weight_grad(weight);
                 }
-                if n.kind == NormKind::RmsOffset {
-                    let offset = self.tape.tensor(Line::fixed(n.width as f64), FP32, false);
-                    self.tape.keep(offset);
+                // One plus the weight, or its fp32 copy.
+                let copied = match n.kind {
+                    NormKind::RmsOffset => n.width as f64,
+                    NormKind::LayerUpcast if m.weight < FP32 => parameters,
+                    _ => 0.0,
+                };
+                if copied > 0.0 {
+                    let constant = self.tape.tensor(Line::fixed(copied), FP32, false);
+                    self.tape.keep(constant);
                 }
                 self.cast(out, entry)
             }
