@@ -224,7 +224,7 @@ impl Reader<'_, '_> {
                 let grad = self.any_grad(&ids);
                 let out = self.tape.tensor(self.elements(width, x.cut), self.tape.width(x.id), grad);
                 self.tape.step(&ids, out);
-                other(out)
+                Place { id: out, cut: x.cut, origin: Origin::HeadMajor }
             }
             OpKind::Router(r) => other(self.router(x.id, &r)),
             OpKind::Experts(e) => other(self.experts(x.id, self.input(op, 1).id, &e)),
@@ -285,7 +285,10 @@ pub(super) fn kernel_of(spec: &crate::workload::Attention, mode: &Mode<'_>) -> K
         AttentionKernel::Math => Kernel::Math,
         AttentionKernel::Efficient => Kernel::Efficient,
         AttentionKernel::Sdpa if spec.eager_only => Kernel::Eager,
-        AttentionKernel::Sdpa if masked || mode.compute > 2.0 => Kernel::Efficient,
+        // Flash takes neither masks nor fp32 nor values narrower than keys.
+        AttentionKernel::Sdpa if masked || mode.compute > 2.0 || spec.qk_head != spec.v_head => {
+            Kernel::Efficient
+        }
         _ => Kernel::Flash,
     }
 }

@@ -166,6 +166,7 @@ enum Logits {
 
 /// What is around the layers of a decoder: embedding, final norm, head and loss.
 #[derive(Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of some family's code")]
 struct Around {
     hidden: u64,
     vocabulary: u64,
@@ -310,6 +311,7 @@ fn fused_gated_mlp(b: &mut BlockBuilder, x: Slot, ffn: u64, hidden: u64, act: Ac
 
 /// Sizes of attention: hidden size, query heads, key and value heads, elements per head.
 #[derive(Clone, Copy)]
+#[expect(clippy::struct_field_names, reason = "the field's words")]
 struct Heads {
     hidden: u64,
     heads: u64,
@@ -340,7 +342,9 @@ impl Heads {
             softcap: false,
             sinks: false,
             cross: false,
+            broadcast: false,
             softmax_fp32: true,
+            scores_fp32: false,
             eager_only: false,
             masked: false,
         }

@@ -197,6 +197,7 @@ impl Model {
     }
 
     /// The blocks in forward order, each with its number of copies.
+    #[must_use]
     pub fn runs(&self) -> impl DoubleEndedIterator<Item = (&Block, u64)> {
         self.order.iter().filter_map(|run| self.blocks.get(run.block).map(|b| (b, run.count)))
     }

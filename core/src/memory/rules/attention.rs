@@ -6,6 +6,7 @@ use super::{Kernel, Origin, Place, Reader, kernel_of};
 use crate::workload::{Attention, AttentionBias, Op};
 
 const FP32: f64 = 4.0;
+const INT64: f64 = 8.0;
 
 impl Reader<'_, '_> {
     pub(super) fn attention(&mut self, op: &Op, spec: &Attention) -> Place {
@@ -14,15 +15,17 @@ impl Reader<'_, '_> {
         let heads = spec.heads as f64 / shards;
         let out_elements = Line::per_token(heads * spec.v_head as f64);
         let grad = self.any_grad(&[q.id, k.id, v.id]);
-        let out = self.tape.tensor(out_elements, self.tape.width(v.id), grad);
-        match kernel_of(spec, self.mode) {
+        let width = if self.mode.autocast { self.mode.compute } else { self.tape.width(v.id) };
+        let out = self.tape.tensor(out_elements, width, grad);
+        let kernel = kernel_of(spec, self.mode);
+        match kernel {
             Kernel::Flash => self.flash(q.id, k.id, v.id, out, spec, heads),
             Kernel::Efficient => self.efficient(q.id, k.id, v.id, out, spec, heads),
             Kernel::Math => self.math([q.id, k.id, v.id], out, spec, heads),
             Kernel::Eager => return self.eager_attention(q, k, v, out, spec, heads),
         }
-        // Inputs laid out head by head give an output that the projection must copy.
-        if q.origin == Origin::HeadMajor {
+        // Flash lays its output out as its input; head by head, the projection must copy it.
+        if q.origin == Origin::HeadMajor && kernel != Kernel::Efficient {
             let copy = self.like(out);
             self.tape.step(&[out], copy);
             return Place { id: copy, cut: q.cut, origin: Origin::Other };
@@ -30,9 +33,15 @@ impl Reader<'_, '_> {
         Place { id: out, cut: q.cut, origin: Origin::Other }
     }
 
+    /// What autocast hands to the kernel: norms and rotary embeddings leave fp32 behind.
+    fn narrowed(&mut self, x: Id) -> Id {
+        if self.mode.autocast { self.cast(x, self.mode.compute) } else { x }
+    }
+
     /// Keeps q, k, v, its output and the log-sum-exp. Backward accumulates dq in fp32 and, with
     /// grouped heads, expands dk and dv to all heads before summing.
     fn flash(&mut self, q: Id, k: Id, v: Id, out: Id, spec: &Attention, heads: f64) {
+        let [q, k, v] = [q, k, v].map(|x| self.narrowed(x));
         self.tape.step(&[q, k, v], out);
         for id in [q, k, v, out] {
             self.tape.keep(id);
@@ -56,6 +65,7 @@ impl Reader<'_, '_> {
         } else {
             (k, v)
         };
+        let [q, k, v] = [q, k, v].map(|x| self.narrowed(x));
         self.tape.step(&[q, k, v], out);
         for id in [q, k, v, out] {
             self.tape.keep(id);
@@ -65,7 +75,9 @@ impl Reader<'_, '_> {
         let bias = match spec.bias {
             AttentionBias::None if masked => Line::per_token(seq),
             AttentionBias::None => Line::ZERO,
-            AttentionBias::Alibi => Line::per_token(seq * heads),
+            // Made once for all layers; autocast casts it in each.
+            AttentionBias::Alibi if self.mode.autocast => Line::per_token(seq * heads),
+            AttentionBias::Alibi => Line::ZERO,
             AttentionBias::Relative => Line::fixed(seq * seq * heads),
         };
         if bias != Line::ZERO {
@@ -98,13 +110,17 @@ impl Reader<'_, '_> {
         spec: &Attention,
         heads: f64,
     ) -> Place {
-        let width = self.tape.width(q.id);
+        let width = if self.mode.autocast { self.mode.compute } else { self.tape.width(q.id) };
         let scores = Line::per_token(heads * self.mode.seq);
+        let product = if spec.scores_fp32 { FP32 } else { width };
+        let query = self.cast(q.id, product);
         let keys = self.repeated(k.id, spec);
+        let keys = self.cast(keys, product);
         let values = self.repeated(v.id, spec);
-        let mut raw = self.tape.tensor(scores, width, true);
-        self.tape.step(&[q.id, keys], raw);
-        self.tape.keep(q.id);
+        let values = self.narrowed(values);
+        let mut raw = self.tape.tensor(scores, product, true);
+        self.tape.step(&[query, keys], raw);
+        self.tape.keep(query);
         self.tape.keep(keys);
         if spec.softcap {
             let capped = self.like(raw);
@@ -117,7 +133,16 @@ impl Reader<'_, '_> {
         let probabilities = self.tape.tensor(scores + extra, soft, true);
         self.tape.step(&[raw], probabilities).temporary(scores * (soft + width));
         self.tape.keep(probabilities);
-        let mut weights = self.cast(probabilities, width);
+        if spec.sinks {
+            // Where each row's maximum was, subtracted before the softmax.
+            let indices = self.tape.tensor(Line::per_token(heads), INT64, false);
+            self.tape.keep(indices);
+        }
+        let tokens = if spec.sinks { self.tape.view(probabilities, scores) } else { probabilities };
+        if spec.sinks {
+            self.tape.step(&[probabilities], tokens);
+        }
+        let mut weights = self.cast(tokens, width);
         if spec.dropout && self.mode.dropout {
             weights = self.dropout(weights);
         }
@@ -131,11 +156,18 @@ impl Reader<'_, '_> {
     }
 
     /// Keys or values repeated so that each query head has its own; the same tensor when it has.
+    /// A single head is expanded without a copy.
     fn repeated(&mut self, x: Id, spec: &Attention) -> Id {
         if spec.kv_heads >= spec.heads {
             return x;
         }
         let elements = self.tape.elements(x) * (spec.heads as f64 / spec.kv_heads as f64);
+        if spec.kv_heads == 1 {
+            let x = if spec.broadcast { self.narrowed(x) } else { x };
+            let out = self.tape.view(x, elements);
+            self.tape.step(&[x], out);
+            return out;
+        }
         let out = self.tape.tensor(elements, self.tape.width(x), self.tape.grad(x));
         self.tape.step(&[x], out);
         out

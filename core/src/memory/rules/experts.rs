@@ -12,18 +12,25 @@ impl Reader<'_, '_> {
     /// Logits, fp32 probabilities over all experts, the chosen weights and their indices.
     pub(super) fn router(&mut self, x: Id, r: &Router) -> Id {
         let m = self.mode;
+        // Autocast takes the fp32 copies back.
         let wide = matches!(r.kind, RouterKind::SoftmaxFp32Input | RouterKind::SigmoidFp32Input);
-        let entry = if wide { self.cast(x, FP32) } else { self.cast(x, m.compute) };
+        let width = if wide && !m.autocast { FP32 } else { m.compute };
+        let entry = self.cast(x, width);
         let (experts, k) = (r.experts as f64, r.top_k as f64);
-        let width = if wide { FP32 } else { m.compute };
         let logits = self.tape.tensor(Line::per_token(experts), width, true);
         self.tape.step(&[entry], logits);
         if m.train_base {
             self.tape.keep(entry);
             self.tape.weight_grad(r.inputs as f64 * experts * m.weight);
         }
-        let chosen_first = r.kind == RouterKind::TopKSoftmax;
-        let (scored, soft) = if chosen_first { (k, width) } else { (experts, FP32) };
+        if m.autocast && m.weight > m.compute && self.tape.grad(entry) {
+            self.tape.weight_copy(r.inputs as f64 * experts * m.compute);
+        }
+        let (scored, soft) = match r.kind {
+            RouterKind::TopKSoftmax => (k, width),
+            RouterKind::SigmoidFp32Input => (experts, width),
+            _ => (experts, FP32),
+        };
         let probabilities = self.tape.tensor(Line::per_token(scored), soft, true);
         self.tape.step(&[logits], probabilities);
         self.tape.keep(probabilities);
@@ -40,9 +47,15 @@ impl Reader<'_, '_> {
             RouterKind::SoftmaxTopKNormalised | RouterKind::SoftmaxFp32Weights | RouterKind::SigmoidFp32Input
         );
         if normalised {
-            let sum = self.tape.tensor(Line::per_token(1.0), soft, true);
+            let sum = self.tape.tensor(Line::per_token(1.0), FP32, true);
             self.tape.keep(weights);
             self.tape.keep(sum);
+        }
+        if normalised && kept_wide {
+            // The quotient is a tensor of its own, which the experts keep.
+            let quotient = self.like(weights);
+            self.tape.step(&[weights], quotient);
+            weights = quotient;
         }
         if !kept_wide {
             weights = self.cast(weights, m.compute);
@@ -60,24 +73,26 @@ impl Reader<'_, '_> {
         let width = e.width as f64 / m.tp;
         let owned = e.experts as f64 * m.expert_share;
         let grad_bytes = m.weight;
+        // Autocast does not know grouped products: they run in the weights' own type.
+        let inner = if m.autocast { m.residual } else { m.compute };
         // Source: grouped_mm_experts_forward: the permutation, its inverse and the token indices.
         let tables = if e.kind == ExpertsKind::GatedClamped { 4.0 } else { 3.0 };
-        let entry = self.cast(x, m.compute);
-        let gathered = self.tape.tensor(copies(hidden), m.compute, true);
+        let entry = self.cast(x, inner);
+        let gathered = self.tape.tensor(copies(hidden), inner, true);
         self.tape.step(&[entry], gathered);
         let index = self.tape.tensor(Line::per_token(tables * k), INT64, false);
         self.tape.keep(index);
         let up_width = if e.kind == ExpertsKind::Plain { width } else { 2.0 * width };
-        let up = self.tape.tensor(copies(up_width), m.compute, true);
+        let up = self.tape.tensor(copies(up_width), inner, true);
         self.tape.step(&[gathered], up);
         if m.train_base {
             self.tape.keep(gathered);
             self.tape.weight_grad(owned * hidden * up_width * grad_bytes);
         }
-        let product = self.tape.tensor(copies(width), m.compute, true);
+        let product = self.tape.tensor(copies(width), inner, true);
         match e.kind {
             ExpertsKind::Gated => {
-                let act = self.tape.tensor(copies(width), m.compute, true);
+                let act = self.tape.tensor(copies(width), inner, true);
                 let (gate, other) = (self.tape.view(up, copies(width)), self.tape.view(up, copies(width)));
                 self.tape.step(&[up], gate).passes();
                 self.tape.step(&[up], other).passes();
@@ -93,7 +108,7 @@ impl Reader<'_, '_> {
                 let mut last = up;
                 // Clamped halves, sigmoid, glu and (up + 1).
                 for _ in 0..4 {
-                    let t = self.tape.tensor(copies(width), m.compute, true);
+                    let t = self.tape.tensor(copies(width), inner, true);
                     self.tape.step(&[last], t);
                     self.tape.keep(up);
                     self.tape.keep(t);
@@ -106,17 +121,17 @@ impl Reader<'_, '_> {
                 self.tape.keep(up);
             }
         }
-        let down = self.tape.tensor(copies(hidden), m.compute, true);
+        let down = self.tape.tensor(copies(hidden), inner, true);
         self.tape.step(&[product], down);
         if m.train_base {
             self.tape.keep(product);
             self.tape.weight_grad(owned * hidden * width * grad_bytes);
         }
-        let weighted = self.tape.tensor(copies(hidden), m.compute.max(self.tape.width(weights)), true);
+        let weighted = self.tape.tensor(copies(hidden), inner.max(self.tape.width(weights)), true);
         self.tape.step(&[down, weights], weighted);
         self.tape.keep(down);
         self.tape.keep(weights);
-        let out = self.tape.tensor(self.tape.elements(x), m.compute, true);
+        let out = self.tape.tensor(self.tape.elements(x), inner, true);
         self.tape.step(&[weighted], out);
         out
     }

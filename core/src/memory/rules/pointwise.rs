@@ -42,12 +42,22 @@ impl Reader<'_, '_> {
         }
         let entry = self.tape.width(x);
         let wide = self.cast(x, FP32);
+        // Cohere subtracts the mean twice, once for the variance and once for the output.
+        let centred = n.kind == NormKind::LayerUpcast;
+        let mut moved = [wide; 2];
+        if centred {
+            for m in &mut moved {
+                *m = self.like(wide);
+                self.tape.step(&[wide], *m);
+            }
+        }
+        let [squared, spread] = moved;
         let scale = self.tape.tensor(Line::per_token(groups), FP32, self.tape.grad(x));
-        self.tape.step(&[wide], scale);
-        self.tape.keep(wide);
+        self.tape.step(&[squared], scale);
+        self.tape.keep(squared);
         self.tape.keep(scale);
         // T5 multiplies its input itself, not the fp32 copy.
-        let factor = if n.kind == NormKind::RmsT5 { x } else { wide };
+        let factor = if n.kind == NormKind::RmsT5 { x } else { spread };
         let normed = self.tape.tensor(self.tape.elements(x), FP32, self.tape.grad(x));
         self.tape.step(&[factor, scale], normed);
         self.tape.keep(factor);
@@ -61,15 +71,21 @@ impl Reader<'_, '_> {
                     self.tape.keep(normed);
                     self.tape.weight_grad(weight);
                 }
-                if n.kind == NormKind::RmsOffset {
-                    let offset = self.tape.tensor(Line::fixed(n.width as f64), FP32, false);
-                    self.tape.keep(offset);
+                // One plus the weight, or its fp32 copy.
+                let copied = match n.kind {
+                    NormKind::RmsOffset => n.width as f64,
+                    NormKind::LayerUpcast if m.weight < FP32 => parameters,
+                    _ => 0.0,
+                };
+                if copied > 0.0 {
+                    let constant = self.tape.tensor(Line::fixed(copied), FP32, false);
+                    self.tape.keep(constant);
                 }
                 self.cast(out, entry)
             }
             _ => {
                 let cast = self.cast(normed, entry);
-                let out = self.tape.tensor(self.tape.elements(x), entry.max(m.weight.min(entry)), grad);
+                let out = self.tape.tensor(self.tape.elements(x), entry.max(m.weight), grad);
                 self.tape.step(&[cast], out);
                 if trained {
                     self.tape.keep(cast);
@@ -84,10 +100,24 @@ impl Reader<'_, '_> {
     }
 
     pub(super) fn rotary(&mut self, x: Place, r: &Rotary) -> Place {
-        // cos and sin are shared by all layers, so nothing is kept here.
-        let id = self.like(x.id);
-        let copy = self.tape.bytes(x.id);
+        // cos and sin are shared by all layers, so nothing is kept here ...
+        // Under autocast they have the residual stream's type, and so has the product.
+        let m = self.mode;
+        let entry = self.tape.width(x.id);
+        let width = if m.autocast && !m.fused() { entry.max(m.residual) } else { entry };
+        let id = self.tape.tensor(self.tape.elements(x.id), width, self.tape.grad(x.id));
+        let copy = self.tape.bytes(id);
         self.tape.step(&[x.id], id).temporary(copy);
+        // ... unless each layer spreads them over pairs anew, for q and k apart or for both at once.
+        let spread = match r.kind {
+            RotaryKind::Interleaved => 2.0,
+            RotaryKind::PartialInterleaved => 1.0,
+            _ => 0.0,
+        };
+        if spread > 0.0 && !self.mode.fused() {
+            let angles = self.tape.tensor(Line::per_token(spread * r.rotated as f64), width, false);
+            self.tape.keep(angles);
+        }
         let origin = match r.kind {
             RotaryKind::Partial | RotaryKind::PartialInterleaved if !self.mode.fused() => Origin::HeadMajor,
             _ => Origin::Other,

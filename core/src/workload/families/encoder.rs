@@ -1,4 +1,4 @@
-//! Encoders: BERT and `RoBERTa` as masked language models, ViT as an image classifier.
+//! Encoders: BERT and `RoBERTa` as masked language models, `ViT` as an image classifier.
 
 use super::super::block::{Attention, Block, BlockBuilder, BlockKind, INPUT, NormKind, Slot, Split, Stream};
 use super::super::config::Config;

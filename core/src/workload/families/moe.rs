@@ -1,4 +1,4 @@
-//! Mixtures of experts: Mixtral, Qwen-MoE, OLMoE, GPT-OSS, and DeepSeek with its latent attention.
+//! Mixtures of experts: Mixtral, Qwen-MoE, `OLMoE`, GPT-OSS, and `DeepSeek` with its latent attention.
 
 use super::super::block::{
     Block, BlockBuilder, BlockKind, ExpertsKind, INPUT, NormKind, RotaryKind, RouterKind, Slot, Split, Stream,

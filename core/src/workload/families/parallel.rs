@@ -59,7 +59,7 @@ pub(super) fn gptj(c: &Config<'_>) -> Result<Model> {
     let rotated = c.count(&["rotary_dim"], 64)?;
     c.at_most("rotary_dim", rotated, h.head, "the elements of a head")?;
     let mut attention = h.attention();
-    attention.dropout = c.drops(&["attn_pdrop"], 0.0)?;
+    (attention.dropout, attention.scores_fp32) = (c.drops(&["attn_pdrop"], 0.0)?, true);
 
     let mut b = BlockBuilder::new(BlockKind::Layer, Stream::Main, hidden);
     let normed = b.norm(INPUT, LAYER_NORM);
@@ -102,6 +102,7 @@ enum FalconHeads {
 }
 
 #[derive(Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the config")]
 struct Falcon {
     h: Heads,
     kind: FalconHeads,
@@ -137,7 +138,7 @@ fn falcon_attention(b: &mut BlockBuilder, x: Slot, f: Falcon) -> Slot {
         (b.rotary(q, RotaryKind::Half, h.head, h.head), b.rotary(k, RotaryKind::Half, h.head, h.head))
     };
     let mut spec = Heads { kv_heads, ..h }.attention();
-    (spec.masked, spec.softmax_fp32) = (true, false);
+    (spec.masked, spec.softmax_fp32, spec.broadcast) = (true, false, true);
     if f.alibi {
         (spec.bias, spec.dropout) = (AttentionBias::Alibi, f.attention_dropout);
     }
