@@ -322,7 +322,7 @@ mod tests {
 
     fn fault(text: &str) -> (String, ErrorCode, String, String) {
         let e = from_text::<PlanRequest>(text).unwrap_err();
-        (e.field, e.code, e.given, e.allowed)
+        (e.field.clone(), e.code, e.given.clone(), e.allowed.clone())
     }
 
     fn with(fields: &str) -> String {
