@@ -28,8 +28,18 @@ pub enum ErrorCode {
 
 /// A fault in a request. Its text names the field, what was given and what is allowed, and is
 /// the same in Rust, Python and the browser.
+///
+/// ```
+/// let error = shardwise::call("plan", r#"{"modle": "gpt2"}"#).unwrap_err();
+/// assert_eq!(error.field, "modle");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
+pub struct Error(Box<Fault>);
+
+/// What an [`Error`] says. It lies behind a pointer because results are passed on at many hundred
+/// places, most of which never see a fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
     /// Path of the field, as in `layout.tensor_parallel`.
     pub field: String,
     /// The kind of fault.
@@ -47,16 +57,32 @@ impl Error {
         given: impl fmt::Display,
         allowed: impl Into<String>,
     ) -> Self {
-        Self { field: field.into(), code, given: shorten(given.to_string()), allowed: allowed.into() }
+        Self::of(field.into(), code, &given, allowed.into())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn of(field: String, code: ErrorCode, given: &dyn fmt::Display, allowed: String) -> Self {
+        Self(Box::new(Fault { field, code, given: shorten(given.to_string()), allowed }))
     }
 
     /// The same fault seen from one level further out: `nodes` under `cluster` is `cluster.nodes`.
     #[must_use]
+    #[cold]
+    #[inline(never)]
     pub(crate) fn under(mut self, parent: &str) -> Self {
         let dot =
             if self.field.is_empty() || self.field.starts_with('[') || parent.is_empty() { "" } else { "." };
-        self.field = [parent, dot, &self.field].concat();
+        self.0.field = [parent, dot, &self.field].concat();
         self
+    }
+}
+
+impl core::ops::Deref for Error {
+    type Target = Fault;
+
+    fn deref(&self) -> &Fault {
+        &self.0
     }
 }
 

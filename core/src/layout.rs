@@ -288,7 +288,7 @@ impl Layout {
     pub fn resolve(mut self, gpus: u64) -> Result<Self> {
         if self.data_parallel_shard == 0 {
             self.data_parallel_shard = 1;
-            self.validate()?;
+            self.in_ranges()?;
             let rest = gpus / self.world();
             if self.sharding.shards() {
                 self.data_parallel_shard = rest.max(1);
@@ -317,7 +317,7 @@ impl Layout {
     }
 
     /// Checks the ranges of the degrees.
-    pub(crate) fn validate(&self) -> Result<()> {
+    fn in_ranges(&self) -> Result<()> {
         for (name, degree) in [
             ("data_parallel_replicate", self.data_parallel_replicate),
             ("data_parallel_shard", self.data_parallel_shard),
@@ -339,6 +339,12 @@ impl Layout {
                 "a product of degrees of at most 10000000",
             ));
         }
+        Ok(())
+    }
+
+    /// Checks the degrees, each by itself and together.
+    pub(crate) fn validate(&self) -> Result<()> {
+        self.in_ranges()?;
         if self.expert_parallel > 1
             && !(self.data_parallel() * self.context_parallel * self.tensor_parallel)
                 .is_multiple_of(self.expert_parallel)

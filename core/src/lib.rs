@@ -15,9 +15,11 @@ mod error;
 pub mod layout;
 pub mod ledger;
 pub mod memory;
+mod order;
 pub mod pipeline;
 pub mod preemption;
 mod quantity;
+mod read;
 pub mod step;
 mod term;
 mod vocabulary;
@@ -26,7 +28,7 @@ pub mod workload;
 pub use api::{call, call_json, call_text, estimate, plan};
 pub use assumption::Assumption;
 pub use cluster::{Catalog, CatalogRows, Cluster, ClusterSpec, Machines, NameOr, PriceKind};
-pub use error::{Error, ErrorCode};
+pub use error::{Error, ErrorCode, Fault};
 pub use layout::Layout;
 pub use quantity::{
     Bytes, BytesPerSecond, Flops, FlopsPerSecond, GIB, MIB, Seconds, Usd, UsdPerSecond, Watts,

@@ -26,6 +26,7 @@ pub fn build(root: &Path) -> Outcome {
         .input_path(target.join("wasm32-unknown-unknown/wasm/shardwise_wasm.wasm"))
         .out_name("shardwise")
         .web(true)?
+        .omit_default_module_path(false)
         .typescript(true)
         .remove_name_section(true)
         .remove_producers_section(true)

@@ -47,7 +47,7 @@ pub(super) fn resolve_cluster(
     if own.is_empty() {
         return spec.resolve(Catalog::embedded());
     }
-    let catalog = Catalog::embedded().with_overrides(own.clone()).map_err(|e| e.under("catalog"))?;
+    let catalog = Catalog::embedded().with_overrides(own.clone())?;
     spec.resolve(&catalog)
 }
 

@@ -7,6 +7,7 @@ use super::text::plan_name;
 use crate::cluster::Cluster;
 use crate::error::Result;
 use crate::layout::{Layout, Recompute, Sharding};
+use crate::order::sort_by;
 use crate::quantity::Bytes;
 use crate::workload::{Batch, Framework, Recipe};
 
@@ -194,19 +195,19 @@ fn micro_batches(search: &Search, batch: &Batch, layout: &Layout) -> Vec<u64> {
     } else {
         search.micro_batches.clone()
     };
-    sizes.sort_unstable();
+    sort_by(&mut sizes, Ord::cmp);
     sizes.retain(|&m| m <= share && share.is_multiple_of(m));
     sizes
 }
 
 /// Best first. Ties go to less memory, then to the order of the search.
-fn rank(seen: &mut [Seen], objective: Objective) {
+fn rank(seen: &mut Vec<Seen>, objective: Objective) {
     let key = |s: &Seen| match objective {
         Objective::Time => s.line.step_time.get(),
         Objective::Cost => s.line.cost.map_or(s.line.step_time.get(), crate::Usd::get),
         Objective::Headroom => -s.line.headroom.get(),
     };
-    seen.sort_by(|a, b| {
+    sort_by(seen, |a, b| {
         key(a).total_cmp(&key(b)).then(b.line.headroom.get().total_cmp(&a.line.headroom.get()))
     });
 }

@@ -56,8 +56,9 @@ pub struct CheckpointRecord {
 #[must_use]
 pub fn checkpoint_records() -> &'static [CheckpointRecord] {
     static RECORDS: OnceLock<Vec<CheckpointRecord>> = OnceLock::new();
-    RECORDS
-        .get_or_init(|| serde_json::from_str(include_str!("../../data/checkpoints.json")).unwrap_or_default())
+    RECORDS.get_or_init(|| {
+        crate::read::from_text(include_str!("../../data/checkpoints.json")).unwrap_or_default()
+    })
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ use std::sync::OnceLock;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Error, ErrorCode, Result};
+use crate::order::sort_by;
+use crate::read::from_text;
 
 use super::lookup::{Names, normal};
 use super::rows::{Accelerator, CatalogRows, Instance, Link, Platform, Source};
@@ -52,14 +54,14 @@ impl Catalog {
     /// # Errors
     /// A figure is out of range, two rows claim one name, or a row names one that is not there.
     pub fn new(mut rows: CatalogRows) -> Result<Self> {
-        rows.accelerators.sort_by(|a, b| a.id.cmp(&b.id));
-        rows.instances.sort_by(|a, b| {
+        sort_by(&mut rows.accelerators, |a, b| a.id.cmp(&b.id));
+        sort_by(&mut rows.instances, |a, b| {
             (normal(&a.name), &a.cloud, &a.region).cmp(&(normal(&b.name), &b.cloud, &b.region))
         });
-        rows.links.sort_by(|a, b| a.id.cmp(&b.id));
-        rows.platforms.sort_by(|a, b| a.id.cmp(&b.id));
-        rows.storage.sort_by(|a, b| a.id.cmp(&b.id));
-        rows.sources.sort_by(|a, b| a.id.cmp(&b.id));
+        sort_by(&mut rows.links, |a, b| a.id.cmp(&b.id));
+        sort_by(&mut rows.platforms, |a, b| a.id.cmp(&b.id));
+        sort_by(&mut rows.storage, |a, b| a.id.cmp(&b.id));
+        sort_by(&mut rows.sources, |a, b| a.id.cmp(&b.id));
 
         let ids = rows.accelerators.iter().enumerate().flat_map(|(i, row)| {
             core::iter::once(&row.id).chain(&row.aliases).map(move |name| (normal(name), i))
@@ -275,7 +277,7 @@ impl Catalog {
         let mut offers: Vec<_> = (self.rows.instances.iter().enumerate())
             .filter_map(|(i, row)| Some((self.accelerator_row(&row.gpu)?, i, row)))
             .collect();
-        offers.sort_by(|(gpu_a, i, a), (gpu_b, j, b)| {
+        sort_by(&mut offers, |(gpu_a, i, a), (gpu_b, j, b)| {
             let by_cloud = gpu_a.cmp(gpu_b).then_with(|| a.cloud.cmp(&b.cloud));
             by_cloud.then_with(|| a.price_rank().total_cmp(&b.price_rank())).then_with(|| i.cmp(j))
         });
@@ -300,7 +302,7 @@ fn names(field: &str, names: Vec<(String, usize)>) -> Result<Names> {
 /// A row of the same key takes the other's place; the last of several wins.
 fn merge<T>(rows: &mut Vec<T>, own: impl IntoIterator<Item = T>, order: impl Fn(&T, &T) -> Ordering) {
     rows.extend(own);
-    rows.sort_by(&order);
+    sort_by(rows, &order);
     rows.dedup_by(|later, kept| {
         let same = order(later, kept).is_eq();
         if same {
@@ -318,7 +320,7 @@ fn unknown(field: &str, name: &str, near: Vec<(usize, &str)>) -> Error {
 
 /// The four nearest of some names, each once.
 fn closest(mut near: Vec<(usize, &str)>) -> Vec<(usize, &str)> {
-    near.sort_unstable();
+    sort_by(&mut near, Ord::cmp);
     let mut out: Vec<(usize, &str)> = Vec::new();
     for (distance, name) in near {
         if out.len() < 4 && out.iter().all(|(_, other)| *other != name) {
@@ -341,6 +343,5 @@ pub(super) fn embedded_rows() -> Result<CatalogRows> {
 }
 
 fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<Vec<T>> {
-    serde_json::from_str(text)
-        .map_err(|e| Error::new(format!("catalog.{file}"), ErrorCode::Syntax, "", e.to_string()))
+    from_text(text).map_err(|e| e.under(&format!("catalog.{file}")))
 }

@@ -158,7 +158,7 @@ impl<'a> Choice<'a> {
             let path = format!("cluster.networks[{i}]");
             networks.push(self.given_network(spec).map_err(|e| e.under(&path))?);
         }
-        networks.sort_by_key(|network| network.reach_nodes);
+        crate::order::sort_by(&mut networks, |a, b| a.reach_nodes.cmp(&b.reach_nodes));
         match networks.last() {
             Some(last) if last.reach_nodes < self.nodes => Err(Error::new(
                 "cluster.networks",

@@ -18,7 +18,7 @@ pub(super) fn normal(name: &str) -> String {
 impl Names {
     /// Sorts the names. `Err` holds a name that two rows claim.
     pub fn new(mut names: Vec<(String, usize)>) -> Result<Self, String> {
-        names.sort_unstable();
+        crate::order::sort_by(&mut names, Ord::cmp);
         names.dedup();
         let twice = names.windows(2).find_map(|pair| match pair {
             [(a, _), (b, _)] if a == b => Some(a.clone()),

@@ -2,6 +2,7 @@
 //! offer that stands for an accelerator.
 
 use crate::error::{Error, ErrorCode, Result};
+use crate::order::sort_by;
 use crate::{Bytes, UsdPerSecond};
 
 use super::figures::MOST_GPUS;
@@ -22,7 +23,7 @@ impl<'a> Choice<'a> {
                 Some(wanted) if self.given.price.is_none() => {
                     let mut places: Vec<String> =
                         self.catalog.offers(self.part).map(Instance::place).collect();
-                    places.sort_unstable();
+                    sort_by(&mut places, Ord::cmp);
                     places.dedup();
                     let (field, code) = ("cluster.region", ErrorCode::UnknownName);
                     Err(Error::new(field, code, wanted, format!("one of: {}", places.join(", "))))
@@ -39,7 +40,7 @@ impl<'a> Choice<'a> {
                 best.push(row);
             }
         }
-        best.sort_by(|a, b| a.price_rank().total_cmp(&b.price_rank()));
+        sort_by(&mut best, |a, b| a.price_rank().total_cmp(&b.price_rank()));
         let priced = best.iter().filter(|row| row.on_demand.is_some()).count();
         let many = if priced > 0 { priced } else { best.len() };
         Ok(best.get(many.saturating_sub(1) / 2).copied())

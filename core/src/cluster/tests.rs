@@ -18,9 +18,7 @@ fn object(json: &str) -> Result<(Cluster, Vec<Assumption>)> {
 }
 
 fn read<T: DeserializeOwned>(json: &str) -> Result<T> {
-    let mut reader = serde_json::Deserializer::from_str(json);
-    serde_path_to_error::deserialize(&mut reader)
-        .map_err(|e| Error::new(e.path().to_string(), ErrorCode::WrongType, "", e.inner().to_string()))
+    crate::read::from_text(json)
 }
 
 fn assumed<'a>(list: &'a [Assumption], field: &str) -> &'a str {

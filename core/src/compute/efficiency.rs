@@ -58,7 +58,7 @@ struct AttentionRow {
 }
 
 fn rows<T: for<'a> Deserialize<'a>>(text: &str) -> Vec<T> {
-    serde_json::from_str(text).unwrap_or_default()
+    crate::read::from_text(text).unwrap_or_default()
 }
 
 fn parts() -> &'static [Part] {

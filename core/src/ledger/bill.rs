@@ -347,7 +347,7 @@ mod tests {
         let hand = 8.0 * 5e-4 * (3600.0 + 360.0 + 1800.0) + 90.0 + 230.0 + 800.0 + 8.0 * 1e-3 * 1800.0;
         assert!((lines.total().get() - hand).abs() < 1e-9);
         let wrong = Bill { gpus: -1.0, ..bill }.lines();
-        assert_eq!(wrong.err().map(|e| e.field), Some("gpus".to_owned()));
+        assert_eq!(wrong.err().map(|e| e.field.clone()), Some("gpus".to_owned()));
         Ok(())
     }
 }

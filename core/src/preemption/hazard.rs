@@ -270,7 +270,8 @@ pub struct FailureRecord {
 #[must_use]
 pub fn failure_records() -> &'static [FailureRecord] {
     static RECORDS: OnceLock<Vec<FailureRecord>> = OnceLock::new();
-    RECORDS.get_or_init(|| serde_json::from_str(include_str!("../../data/failures.json")).unwrap_or_default())
+    RECORDS
+        .get_or_init(|| crate::read::from_text(include_str!("../../data/failures.json")).unwrap_or_default())
 }
 
 /// Expected share of time that trains the model, to first order.

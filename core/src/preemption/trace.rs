@@ -176,7 +176,7 @@ fn moments(values: &[f64]) -> (f64, f64) {
 }
 
 fn spells(mut lengths: Vec<f64>, with_quartiles: bool) -> Spells {
-    lengths.sort_by(f64::total_cmp);
+    crate::order::sort_by(&mut lengths, f64::total_cmp);
     let (mean, variance) = moments(&lengths);
     let at = |q: f64| Some(Seconds::of(quantile(&lengths, q)));
     Spells {

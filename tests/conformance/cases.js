@@ -1,0 +1,26 @@
+// The conformance cases; README.md says what a runner does with them.
+import { readFileSync, readdirSync, existsSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const folder = fileURLToPath(new URL("cases", import.meta.url));
+
+/** Every case: verb, name, request text, kept answer, kept prose or null. */
+export const cases = readdirSync(folder)
+  .sort()
+  .flatMap((verb) =>
+    readdirSync(join(folder, verb))
+      .filter((file) => file.endsWith(".json") && !file.endsWith(".answer.json"))
+      .sort()
+      .map((file) => {
+        const stem = join(folder, verb, file.slice(0, -".json".length));
+        const text = (path) => readFileSync(path, "utf8");
+        return {
+          verb,
+          name: file.slice(0, -".json".length),
+          request: text(`${stem}.json`),
+          answer: text(`${stem}.answer.json`),
+          prose: existsSync(`${stem}.answer.txt`) ? text(`${stem}.answer.txt`) : null,
+        };
+      }),
+  );

@@ -1,0 +1,28 @@
+// Replays the conformance cases through the WASM face in Chromium, the files as they are.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { open } from "./browser.js";
+import { cases } from "./cases.js";
+
+const { tab, faults, close } = await open(
+  fileURLToPath(new URL("../..", import.meta.url)),
+  "tests/conformance/page.html",
+);
+after(close);
+
+for (const { verb, name, request, answer, prose } of cases) {
+  test(`${verb}/${name}`, async () => {
+    const [given, text] = await tab.evaluate(
+      async ([verb, request]) => {
+        const shardwise = await globalThis.shardwise;
+        return [shardwise.call(verb, request), shardwise.callText(verb, request)];
+      },
+      [verb, request],
+    );
+    assert.equal(given, answer);
+    if (prose !== null) assert.equal(text, prose);
+  });
+}
+
+test("the page had no faults", () => assert.deepEqual(faults, []));

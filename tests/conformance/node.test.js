@@ -1,0 +1,21 @@
+// Replays the conformance cases through the WASM face in Node.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { load } from "shardwise";
+import { cases } from "./cases.js";
+
+const shardwise = await load();
+
+test("there are cases", () => assert.ok(cases.length >= 50, `${cases.length} found`));
+
+for (const { verb, name, request, answer, prose } of cases) {
+  test(`${verb}/${name}`, () => {
+    assert.equal(shardwise.call(verb, request), answer);
+    if (prose !== null) assert.equal(shardwise.callText(verb, request), prose);
+  });
+}
+
+test("ask gives the same by value", () => {
+  const { request, answer } = cases.find(({ verb }) => verb === "estimate");
+  assert.deepEqual(shardwise.ask("estimate", JSON.parse(request)), JSON.parse(answer));
+});

@@ -1,0 +1,38 @@
+//! Replays the conformance cases through the Rust face.
+
+use std::fs;
+
+use shardwise_tests::conformance::cases;
+
+#[test]
+fn every_case_gives_the_kept_bytes() {
+    let cases = cases().unwrap();
+    assert!(cases.len() >= 50, "only {} cases found", cases.len());
+    for case in &cases {
+        let kept = fs::read_to_string(&case.answer).unwrap();
+        let given = shardwise::call_json(&case.verb, &case.request);
+        assert!(given == kept, "{}\n given {given}\n kept  {kept}", case.answer.display());
+    }
+}
+
+#[test]
+fn every_case_with_prose_gives_the_kept_text() {
+    let mut seen = 0;
+    for case in cases().unwrap().iter().filter(|case| case.prose.exists()) {
+        let kept = fs::read_to_string(&case.prose).unwrap();
+        let given = shardwise::call_text(&case.verb, &case.request).unwrap();
+        assert!(given == kept, "{}\n given {given}\n kept  {kept}", case.prose.display());
+        seen += 1;
+    }
+    assert!(seen >= 15, "only {seen} texts found");
+}
+
+#[test]
+fn faults_name_a_field_and_what_is_allowed() {
+    let faults: Vec<_> =
+        cases().unwrap().into_iter().filter_map(|c| shardwise::call(&c.verb, &c.request).err()).collect();
+    assert!(faults.len() >= 20, "only {} faults found", faults.len());
+    for fault in faults {
+        assert!(!fault.allowed.is_empty(), "{fault:?}");
+    }
+}
