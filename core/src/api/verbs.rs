@@ -133,12 +133,25 @@ fn fault(path: &str, message: &str) -> Error {
         Error::new(path, ErrorCode::UnknownName, format!("\"{quoted}\""), allowed)
     } else if let Some((_, rest)) = message.split_once("invalid type: ") {
         let given = rest.split(", expected").next().unwrap_or(rest);
-        Error::new(path, ErrorCode::WrongType, given, expected)
+        Error::new(path, ErrorCode::WrongType, given, in_words(expected))
     } else if let Some((_, rest)) = message.split_once("invalid value: ") {
         let given = rest.split(", expected").next().unwrap_or(rest);
-        Error::new(path, ErrorCode::OutOfRange, given, expected)
+        Error::new(path, ErrorCode::OutOfRange, given, in_words(expected))
     } else {
         Error::new(path, ErrorCode::WrongType, message, "a value of the field's type")
+    }
+}
+
+/// What a person calls the type that serde expected.
+fn in_words(expected: &str) -> &str {
+    match expected {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number of at least 0",
+        "f32" | "f64" => "a number",
+        "a boolean" => "true or false",
+        "a string" => "a text",
+        "a sequence" => "a list",
+        _ if expected.starts_with("struct ") => "an object",
+        other => other,
     }
 }
 

@@ -45,7 +45,11 @@ export function bar({ segments, scale, limit, label, format, size = "large" }: B
   return s(
     "svg",
     { class: `bar bar-${size}`, role: "img", "aria-label": label, focusable: "false" },
-    s("rect", { class: "ground", width: limit === undefined ? "100%" : percent(Math.min(1, limit / scale)), height: "100%" }),
+    s("rect", {
+      class: "ground",
+      width: limit === undefined ? "100%" : percent(Math.min(1, limit / scale)),
+      height: "100%",
+    }),
     ...drawn,
     over &&
       s("rect", {
@@ -55,7 +59,14 @@ export function bar({ segments, scale, limit, label, format, size = "large" }: B
         y: "0",
         height: "100%",
       }),
-    limit !== undefined && s("line", { class: "limit", x1: percent(limit / scale), x2: percent(limit / scale), y1: "0", y2: "100%" }),
+    limit !== undefined &&
+      s("line", {
+        class: "limit",
+        x1: percent(limit / scale),
+        x2: percent(limit / scale),
+        y1: "0",
+        y2: "100%",
+      }),
   );
 }
 
@@ -116,7 +127,11 @@ export function legend(
             "aria-haspopup": "dialog",
             click: (e) => open(name, e.currentTarget as HTMLElement),
           },
-          s("svg", { class: "swatch", "aria-hidden": "true" }, s("rect", { class: `tone-${tone(name)}`, width: "100%", height: "100%" })),
+          s(
+            "svg",
+            { class: "swatch", "aria-hidden": "true" },
+            s("rect", { class: `tone-${tone(name)}`, width: "100%", height: "100%" }),
+          ),
           h("span", { class: "name" }, name),
           h("span", { class: "amount" }, format(amount)),
           h("span", { class: "fraction" }, aside ? "" : `${((100 * amount) / total).toFixed(1)} %`),

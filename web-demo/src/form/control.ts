@@ -59,7 +59,12 @@ function single(it: Field, store: Store, list: string | undefined): Control {
   const key = id(it.path);
   const help = h("span", { class: "help", id: `${key}-help` }, helpText(it));
   const shared = { id: key, "aria-describedby": help.id, "data-path": it.path };
-  const input = it.kind === "choice" ? select(it, shared) : it.kind === "flag" ? flag(it, shared) : text(it, shared, list);
+  const input =
+    it.kind === "choice"
+      ? select(it, shared)
+      : it.kind === "flag"
+        ? flag(it, shared)
+        : text(it, shared, list);
   const label = h("label", { for: key }, it.label);
   const line = faultLine();
   const box = input instanceof HTMLInputElement && input.type === "checkbox";
@@ -101,7 +106,7 @@ function choose(select: HTMLSelectElement, value: string): void {
 }
 
 function select(it: Field, shared: Record<string, string>): HTMLSelectElement {
-  const unsaid = it.optional ? [h("option", { value: "" }, "left to the planner")] : [];
+  const unsaid = it.optional ? [h("option", { value: "" }, "not given")] : [];
   const said = it.options.map(({ value, help }) =>
     h("option", { value }, help === "" ? value : `${value} — ${help}`),
   );
@@ -114,7 +119,7 @@ function flag(it: Field, shared: Record<string, string>): HTMLSelectElement | HT
   return h(
     "select",
     shared,
-    h("option", { value: "" }, "left to the planner"),
+    h("option", { value: "" }, "not given"),
     h("option", { value: "true" }, "yes"),
     h("option", { value: "false" }, "no"),
   );
@@ -126,7 +131,7 @@ function text(it: Field, shared: Record<string, string>, list: string | undefine
     ...shared,
     type: "text",
     inputmode: it.kind === "integer" ? "numeric" : numeric ? "decimal" : null,
-    placeholder: it.default || (it.optional ? "left to the planner" : null),
+    placeholder: it.default || (it.optional ? "not given" : null),
     list: list ?? null,
     autocomplete: "off",
     autocapitalize: "off",
@@ -140,10 +145,19 @@ function checklist(it: Field, store: Store): Control {
   const line = faultLine();
   const boxes = it.options.map(({ value, help }) => ({
     value,
-    box: h("input", { type: "checkbox", id: id(`${it.path}-${value}`), "data-path": it.path, "data-value": value }),
+    box: h("input", {
+      type: "checkbox",
+      id: id(`${it.path}-${value}`),
+      "data-path": it.path,
+      "data-value": value,
+    }),
     help,
   }));
-  const listed = () => store.get(it.path).split(",").filter((word) => word !== "");
+  const listed = () =>
+    store
+      .get(it.path)
+      .split(",")
+      .filter((word) => word !== "");
   for (const { box } of boxes) {
     box.addEventListener("input", () => {
       const on = boxes.filter((b) => b.box.checked).map((b) => b.value);
@@ -168,7 +182,11 @@ function checklist(it: Field, store: Store): Control {
       const on = listed();
       for (const { value, box } of boxes) box.checked = on.includes(value);
     },
-    fault: (message) => line.show(message, boxes.map((b) => b.box)),
+    fault: (message) =>
+      line.show(
+        message,
+        boxes.map((b) => b.box),
+      ),
     focus: () => boxes[0]?.box.focus(),
   };
 }

@@ -4,12 +4,21 @@ import { h } from "../dom";
 import type { Fault } from "../request";
 import { field, fieldsUnder } from "../schema";
 import type { Store } from "../state";
-import { type Control, type Suggest, control } from "./control";
+import { type Control, control, type Suggest } from "./control";
 import { machinesControl } from "./machines";
 import { modelControl } from "./model";
 
 /** Always in sight, in this order. */
-const FIRST = ["seq_len", "global_batch", "run.tokens", "run.steps", "recipe.method", "recipe.optimizer", "search.objective", "run.price"];
+const FIRST = [
+  "seq_len",
+  "global_batch",
+  "run.tokens",
+  "run.steps",
+  "recipe.method",
+  "recipe.optimizer",
+  "search.objective",
+  "run.price",
+];
 
 /**
  * Headings, and the fields or roots under each. A field goes to the first heading that names it;
@@ -17,8 +26,19 @@ const FIRST = ["seq_len", "global_batch", "run.tokens", "run.steps", "recipe.met
  */
 const FOLDED: { title: string; roots: string[] }[] = [
   { title: "Run", roots: ["run"] },
-  { title: "Precision", roots: ["recipe.compute", "recipe.params_dtype", "recipe.autocast", "recipe.reduce_dtype"] },
-  { title: "Adapters and quantised base", roots: ["recipe.lora", "recipe.base_quantization", "recipe.double_quantization", "recipe.kbit_preparation"] },
+  {
+    title: "Precision",
+    roots: ["recipe.compute", "recipe.params_dtype", "recipe.autocast", "recipe.reduce_dtype"],
+  },
+  {
+    title: "Adapters and quantised base",
+    roots: [
+      "recipe.lora",
+      "recipe.base_quantization",
+      "recipe.double_quantization",
+      "recipe.kbit_preparation",
+    ],
+  },
   { title: "Quantisation-aware training", roots: ["recipe.qat"] },
   { title: "Communication and data loading", roots: ["recipe.runtime"] },
   { title: "Framework, kernels and loss", roots: ["recipe"] },
@@ -66,13 +86,18 @@ export function form(store: Store, suggest: Suggest, resolved: () => Cluster | u
       section("Model", model.element),
       section("Machines", machines.element),
       section("Training", h("div", { class: "fields" }, ...first.map((c) => c.element))),
-      h("section", {}, h("h2", {}, "More"), ...folds.map((f) => f.details)),
+      h(
+        "section",
+        {},
+        h("h2", {}, "More"),
+        ...folds.filter((f) => f.controls.length > 0).map((f) => f.details),
+      ),
     ),
     show(fault) {
       const at = fault && nearest(fault.field);
       for (const c of controls) {
         c.show();
-        c.fault(c === at ? fault?.message ?? "" : "");
+        c.fault(c === at ? (fault?.message ?? "") : "");
       }
       for (const f of folds) {
         const set = f.controls.filter((c) => store.get(c.path) !== "").length;

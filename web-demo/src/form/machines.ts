@@ -1,9 +1,9 @@
 /** The machines: a count and a name, or every figure in full. */
 import type { Cluster } from "shardwise";
 import { h, id } from "../dom";
-import { fieldsUnder } from "../schema";
+import { fieldsInside } from "../schema";
 import type { Store } from "../state";
-import { type Control, type Suggest, control, faultLine } from "./control";
+import { type Control, control, faultLine, type Suggest } from "./control";
 
 /** `8xH100` is a count and a name; `aws:8xH100` and `H100` are names. */
 export function split(text: string): { count: string; name: string } {
@@ -13,9 +13,13 @@ export function split(text: string): { count: string; name: string } {
 
 /** The same machines as an object, to change single figures of. */
 export function inFull(cluster: Cluster | undefined): Record<string, string> {
-  if (!cluster) return { "cluster.accelerator": "h100-sxm", "cluster.nodes": "1", "cluster.gpus_per_node": "8" };
+  if (!cluster)
+    return { "cluster.accelerator": "h100-sxm", "cluster.nodes": "1", "cluster.gpus_per_node": "8" };
   const named = cluster.instance
-    ? { "cluster.instance": cluster.instance, ...(cluster.region ? { "cluster.region": cluster.region } : {}) }
+    ? {
+        "cluster.instance": cluster.instance,
+        ...(cluster.region ? { "cluster.region": cluster.region } : {}),
+      }
     : { "cluster.accelerator": cluster.accelerator, "cluster.gpus_per_node": String(cluster.gpus_per_node) };
   return { ...named, "cluster.nodes": String(cluster.nodes) };
 }
@@ -26,7 +30,11 @@ export interface MachinesControl {
 }
 
 /** `resolved` is what the core last made of the machines. */
-export function machinesControl(store: Store, suggest: Suggest, resolved: () => Cluster | undefined): MachinesControl {
+export function machinesControl(
+  store: Store,
+  suggest: Suggest,
+  resolved: () => Cluster | undefined,
+): MachinesControl {
   const line = faultLine();
   const count = h("input", {
     type: "text",
@@ -45,7 +53,8 @@ export function machinesControl(store: Store, suggest: Suggest, resolved: () => 
     spellcheck: "false",
     "aria-describedby": "cluster-help",
   });
-  const say = () => store.set({ cluster: count.value.trim() === "" ? name.value : `${count.value.trim()}x${name.value}` });
+  const say = () =>
+    store.set({ cluster: count.value.trim() === "" ? name.value : `${count.value.trim()}x${name.value}` });
   count.addEventListener("input", say);
   name.addEventListener("input", say);
 
@@ -56,16 +65,22 @@ export function machinesControl(store: Store, suggest: Suggest, resolved: () => 
     { class: "field wide" },
     h("label", { for: name.id }, "Count × accelerator or cloud instance"),
     h("div", { class: "entry machines" }, count, h("span", { "aria-hidden": "true" }, "×"), name),
-    h("span", { class: "help", id: "cluster-help" }, "As h100-sxm or p5.48xlarge@us-east-1; 2 × 8xA100-SXM4-80GB is two nodes of eight"),
+    h(
+      "span",
+      { class: "help", id: "cluster-help" },
+      "As h100-sxm or p5.48xlarge@us-east-1; 2 × 8xA100-SXM4-80GB is two nodes of eight",
+    ),
   );
-  const inner = fieldsUnder("cluster.accelerator")
-    .concat(fieldsUnder("cluster").filter((path) => path !== "cluster.accelerator" && path !== "cluster"))
-    .map((path) => control(path, store, suggest));
+  const inner = fieldsInside("cluster").map((path) => control(path, store, suggest));
   const fullRow = h("div", { class: "fields" }, ...inner.map((c) => c.element));
   byName.input.addEventListener("change", () => {
     const it = resolved();
     store.clear("cluster");
-    store.set({ cluster: it ? `${it.nodes > 1 ? `${it.nodes}x` : ""}${it.instance ?? `${it.gpus_per_node}x${it.accelerator}`}` : "8xh100-sxm" });
+    store.set({
+      cluster: it
+        ? `${it.nodes > 1 ? `${it.nodes}x` : ""}${it.instance ?? `${it.gpus_per_node}x${it.accelerator}`}`
+        : "8xh100-sxm",
+    });
   });
   full.input.addEventListener("change", () => {
     const fields = inFull(resolved());
@@ -90,7 +105,11 @@ export function machinesControl(store: Store, suggest: Suggest, resolved: () => 
       nameRow.hidden = isFull;
       fullRow.hidden = !isFull;
       const parts = split(text);
-      if (`${count.value.trim()}x${name.value}` === text || (count.value.trim() === "" && name.value === text)) return;
+      if (
+        `${count.value.trim()}x${name.value}` === text ||
+        (count.value.trim() === "" && name.value === text)
+      )
+        return;
       count.value = parts.count;
       name.value = parts.name;
     },

@@ -56,12 +56,23 @@ export function openMemory(it: EstimateAnswer, chosen?: string): Opened {
     sum: { total: memory.device.total, terms },
     format: format.bytes,
     notes: [
-      ["80 % interval", `${format.bytes(memory.device_interval80.low)} to ${format.bytes(memory.device_interval80.high)}, from the errors on measured runs`],
-      ["Allocated", `${format.bytes(memory.allocated)} at the peak (${peak?.name ?? ""}), as torch.cuda.max_memory_allocated`],
+      [
+        "80 % interval",
+        `${format.bytes(memory.device_interval80.low)} to ${format.bytes(memory.device_interval80.high)}, from the errors on measured runs`,
+      ],
+      [
+        "Allocated",
+        `${format.bytes(memory.allocated)} at the peak (${peak?.name ?? ""}), as torch.cuda.max_memory_allocated`,
+      ],
       ["Reserved", `${format.bytes(memory.reserved.total)}, as torch.cuda.max_memory_reserved`],
-      ["Needed", `${format.bytes(needed(it))}: what the allocator can give back left out; this decides whether it fits`],
+      [
+        "Needed",
+        `${format.bytes(needed(it))}: what the allocator can give back left out; this decides whether it fits`,
+      ],
       ["Pipeline stage", String(memory.stage)],
-      ...(memory.host.total > 0 ? [["Host memory per rank", format.bytes(memory.host.total)] as [string, string]] : []),
+      ...(memory.host.total > 0
+        ? [["Host memory per rank", format.bytes(memory.host.total)] as [string, string]]
+        : []),
       ...assumed(it, "recipe", "layout", "cluster.usable"),
     ],
   };
@@ -77,10 +88,17 @@ export function openStep(it: EstimateAnswer, chosen?: string): Opened {
     sum: step.time,
     format: format.seconds,
     notes: [
-      ["80 % interval", `${format.seconds(step.interval80.low)} to ${format.seconds(step.interval80.high)}, from the errors on measured runs`],
+      [
+        "80 % interval",
+        `${format.seconds(step.interval80.low)} to ${format.seconds(step.interval80.high)}, from the errors on measured runs`,
+      ],
       ["Largest beyond compute", step.bottleneck],
       ...step.hidden.terms.map(
-        (t) => [`Hidden: ${t.name}`, `${format.seconds(t.amount)} ${t.formula}; not part of the step`] as [string, string],
+        (t) =>
+          [`Hidden: ${t.name}`, `${format.seconds(t.amount)} ${t.formula}; not part of the step`] as [
+            string,
+            string,
+          ],
       ),
       ...assumed(it, "recipe.runtime", "cluster"),
     ],
@@ -121,7 +139,10 @@ function all(it: EstimateAnswer): Figure[] {
         figure: `${format.count(rate)} tokens/s on ${format.count(gpus)} GPUs`,
         notes: [
           ["Formula", `${format.count(step.tokens)} tokens a step / ${format.seconds(step.time.total)}`],
-          ["Tokens a step", `sequence ${format.count(it.seq_len)} × global batch ${format.count(it.global_batch)}`],
+          [
+            "Tokens a step",
+            `sequence ${format.count(it.seq_len)} × global batch ${format.count(it.global_batch)}`,
+          ],
           ["Micro-batches", `${format.count(it.gradient_accumulation)} a rank and step`],
         ],
       },
@@ -136,8 +157,14 @@ function all(it: EstimateAnswer): Figure[] {
         figure: format.percent(step.mfu),
         notes: [
           ["Formula", "model FLOPs / (step time × GPUs × dense peak of the compute format)"],
-          ["Model FLOPs", `${format.flops(step.model_flops)} a step; causal attention counted as half, recompute not counted`],
-          ["Hardware FLOPs", `${format.flops(step.hardware_flops)} a step, recompute included: HFU ${format.percent(step.hfu)}`],
+          [
+            "Model FLOPs",
+            `${format.flops(step.model_flops)} a step; causal attention counted as half, recompute not counted`,
+          ],
+          [
+            "Hardware FLOPs",
+            `${format.flops(step.hardware_flops)} a step, recompute included: HFU ${format.percent(step.hfu)}`,
+          ],
           ["Source", "Chowdhery 2022 (PaLM), appendix B"],
         ],
       },
@@ -166,12 +193,17 @@ function all(it: EstimateAnswer): Figure[] {
       beside: price ? `${format.usdPerHour(price.cluster)}, ${price.kind}` : "no price of that kind",
       opened: {
         title: "Cost of the run",
-        figure: cost ? format.usd(cost.total) : "unknown: the catalogue has no price of that kind for these machines",
+        figure: cost
+          ? format.usd(cost.total)
+          : "unknown: the catalogue has no price of that kind for these machines",
         ...(cost ? { sum: cost, format: format.usd } : {}),
         notes: [
           ...(price
             ? ([
-                ["Price", `${format.usdPerHour(price.cluster)} for ${format.count(gpus)} GPUs, ${price.kind}`],
+                [
+                  "Price",
+                  `${format.usdPerHour(price.cluster)} for ${format.count(gpus)} GPUs, ${price.kind}`,
+                ],
                 ["Read", price.as_of],
                 ["Source", price.source],
               ] as [string, string][])

@@ -16,7 +16,11 @@ export function memory(it: EstimateAnswer, dialog: TermsDialog): HTMLElement[] {
   const scale = Math.max(fit.capacity, report.device.total) * 1.02;
   const list = parts.map((t) => `${t.name} ${format.bytes(t.amount)}`).join(", ");
   return [
-    h("p", { class: "caption" }, `At the peak, ${peak?.name ?? ""}, on the fullest GPU; the line is the ${format.bytes(fit.capacity)} a framework can use.`),
+    h(
+      "p",
+      { class: "caption" },
+      `At the peak, ${peak?.name ?? ""}, on the fullest GPU; the line is the ${format.bytes(fit.capacity)} a framework can use.`,
+    ),
     h(
       "div",
       { class: "chart" },
@@ -29,7 +33,9 @@ export function memory(it: EstimateAnswer, dialog: TermsDialog): HTMLElement[] {
       }),
       axis(scale, GIB, "GiB"),
     ),
-    legend(parts, report.device.total, format.bytes, (name, opener) => dialog.open(openMemory(it, name), opener)),
+    legend(parts, report.device.total, format.bytes, (name, opener) =>
+      dialog.open(openMemory(it, name), opener),
+    ),
     phases(it, scale, dialog),
   ];
 }

@@ -4,9 +4,23 @@ import { h } from "../dom";
 import * as format from "../format";
 import { MARKS } from "./verdict";
 
-const COLUMNS = ["Strategy", "Micro × accum.", "Recompute", "Memory (free)", "Step", "Tokens/s", "MFU", "Run", "Cost"];
+const COLUMNS = [
+  "Strategy",
+  "Micro × accum.",
+  "Recompute",
+  "Memory (free)",
+  "Step",
+  "Tokens/s",
+  "MFU",
+  "Run",
+  "Cost",
+];
 
-export function plans(plan: PlanAnswer, shown: EstimateAnswer, adopt: (layout: Layout) => void): HTMLElement[] {
+export function plans(
+  plan: PlanAnswer,
+  shown: EstimateAnswer,
+  adopt: (layout: Layout) => void,
+): HTMLElement[] {
   if (plan.ranked.length === 0) return [h("p", {}, "No layout fits.")];
   return [
     h(
@@ -48,7 +62,11 @@ function row(line: PlanLine, i: number, chosen: boolean, adopt: (layout: Layout)
         line.name,
       ),
       line.verdict === "tight" &&
-        h("span", { class: "tight", title: "fits, but less surely than nine times in ten" }, ` ${MARKS.tight} tight`),
+        h(
+          "span",
+          { class: "tight", title: "fits, but less surely than nine times in ten" },
+          ` ${MARKS.tight} tight`,
+        ),
     ),
     number(`${layout.micro_batch} × ${format.count(line.gradient_accumulation)}`),
     h("td", {}, layout.recompute),
