@@ -90,7 +90,7 @@ function markdown({ plan, link }: Sharable): string {
     p.name,
     String(p.layout.micro_batch),
     p.layout.recompute,
-    format.bytes(p.memory),
+    format.bytes(plan.best.fit.capacity - p.headroom),
     format.bytes(p.headroom),
     format.seconds(p.step_time),
     format.count(p.tokens_per_second),

@@ -43,13 +43,10 @@ export function faultLine(): { element: HTMLElement; show(message: string, input
       element.textContent = message;
       element.hidden = message === "";
       for (const input of inputs) {
-        if (message === "") {
-          input.removeAttribute("aria-invalid");
-          input.removeAttribute("aria-errormessage");
-        } else {
-          input.setAttribute("aria-invalid", "true");
-          input.setAttribute("aria-errormessage", element.id);
-        }
+        const told = (input.getAttribute("aria-describedby") ?? "").replace(` ${element.id}`, "");
+        input.setAttribute("aria-describedby", message === "" ? told : `${told} ${element.id}`);
+        if (message === "") input.removeAttribute("aria-invalid");
+        else input.setAttribute("aria-invalid", "true");
       }
     },
   };

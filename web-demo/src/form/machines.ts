@@ -43,6 +43,7 @@ export function machinesControl(
     "data-path": "cluster",
     autocomplete: "off",
     "aria-label": "How many accelerators or instances",
+    "aria-describedby": "cluster-help",
   });
   const name = h("input", {
     type: "search",

@@ -2,7 +2,7 @@
 import type { Assumption, EstimateAnswer } from "shardwise";
 import { h } from "../dom";
 import * as format from "../format";
-import type { Opened, TermsDialog } from "./terms";
+import type { Opened, Sum, TermsDialog } from "./terms";
 import { needed } from "./verdict";
 
 interface Figure {
@@ -45,15 +45,24 @@ function assumed(it: EstimateAnswer, ...roots: string[]): [string, string][] {
     .map((a) => [`Assumed ${a.field}`, `${a.value}: ${a.why}`]);
 }
 
+/** The parts of the device's reading: tensors at the peak, what the process needs, what is only cached. */
+export function memoryParts({ memory }: EstimateAnswer): Sum["terms"] {
+  const beside = memory.device.terms.filter((t) => t.name !== "allocated");
+  const cached = (t: { name: string }) => memory.reserved.terms.some((r) => r.name === t.name);
+  return [
+    ...(memory.phases[memory.peak]?.allocated.terms ?? []),
+    ...beside.filter((t) => !cached(t)),
+    ...beside.filter(cached),
+  ].filter((t) => t.amount > 0);
+}
+
 export function openMemory(it: EstimateAnswer, chosen?: string): Opened {
   const { memory, fit } = it;
   const peak = memory.phases[memory.peak];
-  const rest = memory.device.terms.filter((t) => t.name !== "allocated");
-  const terms = [...(peak?.allocated.terms ?? []), ...rest];
   const opened: Opened = {
     title: "Memory of the fullest GPU",
     figure: `${format.bytes(memory.device.total)} on the device, of ${format.bytes(fit.capacity)}`,
-    sum: { total: memory.device.total, terms },
+    sum: { total: memory.device.total, terms: memoryParts(it) },
     format: format.bytes,
     notes: [
       [

@@ -30,7 +30,7 @@ export function plans(
         "table",
         { class: "plans" },
         h("thead", {}, h("tr", {}, ...COLUMNS.map((name) => h("th", { scope: "col" }, name)))),
-        h("tbody", {}, ...plan.ranked.map((line, i) => row(line, i, same(line.layout, shown.layout), adopt))),
+        h("tbody", {}, ...plan.ranked.map((line, i) => row(line, i, shown, adopt))),
       ),
     ),
     h(
@@ -41,8 +41,10 @@ export function plans(
   ];
 }
 
-function row(line: PlanLine, i: number, chosen: boolean, adopt: (layout: Layout) => void): HTMLElement {
+function row(line: PlanLine, i: number, shown: EstimateAnswer, adopt: (layout: Layout) => void): HTMLElement {
   const { layout } = line;
+  const chosen = same(layout, shown.layout);
+  const needed = shown.fit.capacity - line.headroom;
   const number = (text: string) => h("td", { class: "number" }, text);
   return h(
     "tr",
@@ -70,7 +72,7 @@ function row(line: PlanLine, i: number, chosen: boolean, adopt: (layout: Layout)
     ),
     number(`${layout.micro_batch} × ${format.count(line.gradient_accumulation)}`),
     h("td", {}, layout.recompute),
-    number(`${format.gib(line.memory)} (${format.gib(line.headroom)}) GiB`),
+    number(`${format.gib(needed)} (${format.gib(line.headroom)}) GiB`),
     number(format.seconds(line.step_time)),
     number(format.count(line.tokens_per_second)),
     number(format.percent(line.mfu)),
