@@ -138,12 +138,11 @@ function ask(state: State): void {
       "verb" in call ? keptAnswer(call, texts.shift() ?? "") : { problem: call.message },
     );
     answers = { plan: planned.answer, shown, fixed, kept };
-    busy(false);
     inputs.show(undefined);
-    output.show(answers);
+    output.show(answers, () => turn === asked && busy(false));
+    if (performance.getEntriesByName("first plan").length === 0) performance.mark("first plan");
     modelSaid.textContent = modelLine(shown);
     machinesSaid.textContent = machinesLine(shown);
-    if (performance.getEntriesByName("first plan").length === 0) performance.mark("first plan");
     if (problem !== undefined)
       output.fault({ field: "", message: `${problem} The page shows its usual start.` });
     names.fill(planner);

@@ -96,6 +96,9 @@ export async function unfold(page) {
   await page.evaluate(() => {
     for (const it of document.querySelectorAll("details")) it.open = true;
   });
+  await page.waitForFunction(() =>
+    [...document.querySelectorAll("details")].every((it) => it.querySelector("[data-path]")),
+  );
 }
 
 /**

@@ -15,6 +15,29 @@ export interface Control {
   focus(): void;
 }
 
+/** Fields whose controls are made when they are first wanted: most people never open most of them. */
+export interface Group {
+  paths: string[];
+  element: HTMLElement;
+  controls(): Control[];
+}
+
+export function group(paths: string[], make: (path: string) => Control): Group {
+  const element = h("div", { class: "fields" });
+  let made: Control[] | undefined;
+  return {
+    paths,
+    element,
+    controls() {
+      if (!made) {
+        made = paths.map(make);
+        element.append(...made.map((c) => c.element));
+      }
+      return made;
+    },
+  };
+}
+
 /** Names that help to fill a field, by the id of a `datalist`. */
 export type Suggest = (path: string) => string | undefined;
 
@@ -40,6 +63,7 @@ export function faultLine(): { element: HTMLElement; show(message: string, input
   return {
     element,
     show(message, inputs) {
+      if (element.textContent === message) return;
       element.textContent = message;
       element.hidden = message === "";
       for (const input of inputs) {

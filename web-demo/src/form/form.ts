@@ -2,9 +2,9 @@
 import type { Cluster } from "shardwise";
 import { h } from "../dom";
 import type { Fault } from "../request";
-import { field, fieldsUnder } from "../schema";
+import { field, fieldsInside, fieldsUnder } from "../schema";
 import type { Store } from "../state";
-import { type Control, control, type Suggest } from "./control";
+import { type Control, control, type Group, group, type Suggest } from "./control";
 import { machinesControl } from "./machines";
 import { modelControl } from "./model";
 
@@ -50,30 +50,40 @@ export interface Form {
   element: HTMLElement;
   /** Shows the state, and what is wrong with it. */
   show(fault: Fault | undefined): void;
-  /** Whether a field of the form shows that fault. */
-  shows(fault: Fault): boolean;
   focus(path: string): void;
 }
 
-interface Fold {
+interface Fold extends Group {
   details: HTMLDetailsElement;
   count: HTMLElement;
-  controls: Control[];
 }
 
 export function form(store: Store, suggest: Suggest, resolved: () => Cluster | undefined): Form {
   const taken = new Set(FIRST);
   const model = modelControl(store, suggest("model") ?? "", field("model")?.help ?? "");
-  const machines = machinesControl(store, suggest, resolved);
-  const first = FIRST.filter((path) => field(path)).map((path) => control(path, store, suggest));
-  const folds = FOLDED.map(({ title, roots }) => fold(title, roots, taken, store, suggest));
-  const controls = [model, ...machines.controls, ...first, ...folds.flatMap((f) => f.controls)];
-  const byPath = new Map(controls.map((c) => [c.path, c]));
+  const made: Control[] = [];
+  const make = (path: string): Control => {
+    const it = control(path, store, suggest);
+    it.show();
+    made.push(it);
+    return it;
+  };
+  const inFull = group(fieldsInside("cluster"), make);
+  const machines = machinesControl(store, suggest("cluster"), resolved, inFull);
+  const first = FIRST.filter((path) => field(path)).map(make);
+  made.push(model, machines);
+  const folds = FOLDED.map(({ title, roots }) => {
+    const paths = roots.flatMap(fieldsUnder).filter((path) => !taken.has(path));
+    for (const path of paths) taken.add(path);
+    return fold(title, group(paths, make));
+  }).filter((f) => f.paths.length > 0);
+  const groups = [inFull, ...folds];
 
   /** The control of a field, or of the nearest field around it. */
   const nearest = (path: string): Control | undefined => {
     for (let at = path; at !== ""; at = at.slice(0, Math.max(0, at.lastIndexOf(".")))) {
-      const found = byPath.get(at);
+      groups.find((g) => g.paths.includes(at))?.controls();
+      const found = made.find((c) => c.path === at);
       if (found) return found;
     }
     return undefined;
@@ -86,26 +96,20 @@ export function form(store: Store, suggest: Suggest, resolved: () => Cluster | u
       section("Model", model.element),
       section("Machines", machines.element),
       section("Training", h("div", { class: "fields" }, ...first.map((c) => c.element))),
-      h(
-        "section",
-        {},
-        h("h2", {}, "More"),
-        ...folds.filter((f) => f.controls.length > 0).map((f) => f.details),
-      ),
+      h("section", {}, h("h2", {}, "More"), ...folds.map((f) => f.details)),
     ),
     show(fault) {
       const at = fault && nearest(fault.field);
-      for (const c of controls) {
+      for (const c of made) {
         c.show();
         c.fault(c === at ? (fault?.message ?? "") : "");
       }
       for (const f of folds) {
-        const set = f.controls.filter((c) => store.get(c.path) !== "").length;
+        const set = f.paths.filter((path) => store.get(path) !== "").length;
         f.count.textContent = set === 0 ? "" : `${set} set`;
-        if (at && f.controls.includes(at)) f.details.open = true;
+        if (at && f.paths.includes(at.path)) f.details.open = true;
       }
     },
-    shows: (fault) => nearest(fault.field) !== undefined,
     focus(path) {
       nearest(path)?.focus();
     },
@@ -116,16 +120,9 @@ function section(title: string, content: HTMLElement): HTMLElement {
   return h("section", {}, h("h2", {}, title), content);
 }
 
-function fold(title: string, roots: string[], taken: Set<string>, store: Store, suggest: Suggest): Fold {
-  const paths = roots.flatMap(fieldsUnder).filter((path) => !taken.has(path));
-  for (const path of paths) taken.add(path);
-  const controls = paths.map((path) => control(path, store, suggest));
+function fold(title: string, fields: Group): Fold {
   const count = h("span", { class: "set" });
-  const details = h(
-    "details",
-    {},
-    h("summary", {}, title, " ", count),
-    h("div", { class: "fields" }, ...controls.map((c) => c.element)),
-  );
-  return { details, count, controls };
+  const summary = h("summary", {}, title, " ", count);
+  const details = h("details", { toggle: () => fields.controls() }, summary, fields.element);
+  return { ...fields, details, count };
 }

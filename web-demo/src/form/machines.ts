@@ -1,9 +1,8 @@
 /** The machines: a count and a name, or every figure in full. */
 import type { Cluster } from "shardwise";
 import { h, id } from "../dom";
-import { fieldsInside } from "../schema";
 import type { Store } from "../state";
-import { type Control, control, faultLine, type Suggest } from "./control";
+import { type Control, faultLine, type Group } from "./control";
 
 /** `8xH100` is a count and a name; `aws:8xH100` and `H100` are names. */
 export function split(text: string): { count: string; name: string } {
@@ -24,17 +23,13 @@ export function inFull(cluster: Cluster | undefined): Record<string, string> {
   return { ...named, "cluster.nodes": String(cluster.nodes) };
 }
 
-export interface MachinesControl {
-  element: HTMLElement;
-  controls: Control[];
-}
-
-/** `resolved` is what the core last made of the machines. */
+/** `resolved` is what the core last made of the machines; `fields` are those of machines in full. */
 export function machinesControl(
   store: Store,
-  suggest: Suggest,
+  list: string | undefined,
   resolved: () => Cluster | undefined,
-): MachinesControl {
+  fields: Group,
+): Control {
   const line = faultLine();
   const count = h("input", {
     type: "text",
@@ -49,7 +44,7 @@ export function machinesControl(
     type: "search",
     id: id("machine"),
     "data-path": "cluster",
-    list: suggest("cluster") ?? null,
+    list: list ?? null,
     autocomplete: "off",
     spellcheck: "false",
     "aria-describedby": "cluster-help",
@@ -72,8 +67,6 @@ export function machinesControl(
       "As h100-sxm or p5.48xlarge@us-east-1; 2 × 8xA100-SXM4-80GB is two nodes of eight",
     ),
   );
-  const inner = fieldsInside("cluster").map((path) => control(path, store, suggest));
-  const fullRow = h("div", { class: "fields" }, ...inner.map((c) => c.element));
   byName.input.addEventListener("change", () => {
     const it = resolved();
     store.clear("cluster");
@@ -88,14 +81,14 @@ export function machinesControl(
     store.set({ cluster: "", ...fields });
   });
 
-  const own: Control = {
+  return {
     path: "cluster",
     element: h(
       "div",
       { class: "choice" },
       h("fieldset", { class: "modes" }, h("legend", {}, "Given"), byName.label, full.label),
       nameRow,
-      fullRow,
+      fields.element,
       line.element,
     ),
     show() {
@@ -104,7 +97,8 @@ export function machinesControl(
       byName.input.checked = !isFull;
       full.input.checked = isFull;
       nameRow.hidden = isFull;
-      fullRow.hidden = !isFull;
+      fields.element.hidden = !isFull;
+      if (isFull) fields.controls();
       const parts = split(text);
       if (
         `${count.value.trim()}x${name.value}` === text ||
@@ -115,9 +109,8 @@ export function machinesControl(
       name.value = parts.name;
     },
     fault: (message) => line.show(message, [count, name]),
-    focus: () => (nameRow.hidden ? inner[0] : { focus: () => name.focus() })?.focus(),
+    focus: () => (nameRow.hidden ? fields.controls()[0] : name)?.focus(),
   };
-  return { element: own.element, controls: [own, ...inner] };
 }
 
 function mode(text: string): { input: HTMLInputElement; label: HTMLLabelElement } {

@@ -35,7 +35,8 @@ export interface Report {
   /** The sentence, which stands on top of everything. */
   verdict: HTMLElement;
   element: HTMLElement;
-  show(answers: Answers): void;
+  /** Shows an answer, part by part, so that no one part keeps a key waiting; `done` when all stand. */
+  show(answers: Answers, done: () => void): void;
   /** Says what is wrong; the last answer stays, marked as the last. */
   fault(fault: Fault): void;
   /** Says that nothing can be computed at all. */
@@ -76,10 +77,23 @@ export function report(actions: Actions): Report {
     last.hidden = !is || details.hidden;
   };
 
+  let turn = 0;
+  /** Each in a task of its own; a newer list takes the place of an older one. */
+  const oneByOne = (tasks: (() => void)[]) => {
+    turn += 1;
+    const own = turn;
+    const next = () => {
+      if (own !== turn) return;
+      tasks.shift()?.();
+      if (tasks.length > 0) setTimeout(next);
+    };
+    setTimeout(next);
+  };
+
   return {
     verdict,
     element,
-    show({ plan, shown, fixed, kept }) {
+    show({ plan, shown, fixed, kept }, done) {
       const { verdict: kind, text } = sentence(shown, fixed ? undefined : plan);
       verdict.className = `verdict verdict-${kind}`;
       swap(verdict, h("span", { class: "mark", "aria-hidden": "true" }, MARKS[kind]), h("span", {}, text));
@@ -98,14 +112,19 @@ export function report(actions: Actions): Report {
       stale(false);
       details.hidden = false;
       swap(glance, figures(shown, dialog));
-      swap(memoryPart.content, ...memory(shown, dialog));
-      swap(stepPart.content, ...step(shown, dialog));
-      swap(plansPart.content, ...plans(plan, shown, actions.adopt));
-      swap(whyNotPart.content, ...whyNot(plan));
-      swap(assumedPart.content, ...assumptions(shown));
-      swap(comparePart.content, ...compare(shown, kept, actions));
-      changes.section.hidden = plan.nearest_changes.length === 0;
-      swap(changes.content, ...nearestChanges(plan));
+      oneByOne([
+        () => swap(memoryPart.content, ...memory(shown, dialog)),
+        () => swap(stepPart.content, ...step(shown, dialog)),
+        () => swap(plansPart.content, ...plans(plan, shown, actions.adopt)),
+        () => {
+          swap(whyNotPart.content, ...whyNot(plan));
+          swap(assumedPart.content, ...assumptions(shown));
+          swap(comparePart.content, ...compare(shown, kept, actions));
+          changes.section.hidden = plan.nearest_changes.length === 0;
+          swap(changes.content, ...nearestChanges(plan));
+        },
+        done,
+      ]);
     },
     fault({ field, message }) {
       verdict.className = "verdict verdict-fault";
