@@ -12,7 +12,7 @@ export interface Verbs {
 export type Verb = keyof Verbs;
 
 /** What `call` prints. */
-export type Reply<V extends Verb> = { answer: Verbs[V]["answer"] } | { error: Error };
+export type Reply<V extends Verb> = { answer: Verbs[V]["answer"] } | { error: RequestError };
 
 /** One accelerator part. Peaks are dense. */
 export interface AcceleratorInput {
@@ -352,7 +352,7 @@ export interface Lora {
 }
 
 /** How the cross-entropy is computed. */
-export type LossKernel = "eager" | "fused" | "fused_linear" | "head_chunked" | "chunked" | "vocab_parallel" | "compiled";
+export type LossKernel = "eager" | "fused" | "fused_in_place" | "fused_linear" | "head_chunked" | "chunked" | "vocab_parallel" | "compiled";
 
 /** Machines in full. Every field but the accelerator or instance may be left out; what was assumed
  * for it is listed in the answer. */
@@ -553,6 +553,8 @@ export interface Recipe {
   optimizer?: Optimizer;
   /** Whether each gradient is applied and freed during backward. */
   optimizer_in_backward?: boolean;
+  /** Releases of the libraries, where memory depends on them. */
+  versions?: Versions;
   /** Gradients stay allocated between steps (`zero_grad(set_to_none=False)`). */
   keep_gradients?: boolean;
   /** Keeps an exponential moving average of the parameters. */
@@ -599,6 +601,12 @@ export interface Runtime {
   /** Tensor-parallel traffic runs beside the matrix products it belongs to; none means what the
    * framework does unasked. */
   tensor_overlap?: boolean | null;
+  /** Data-parallel and sharded-parameter traffic runs beside compute; none means what the framework
+   * does unasked. */
+  data_overlap?: boolean | null;
+  /** Routing, permutation and weighting of expert tokens run as few fused kernels, token counts
+   * staying on the device. */
+  moe_fused?: boolean;
   /** The communication library. */
   backend?: Backend;
   /** What is done to gradients before they travel. */
@@ -683,6 +691,14 @@ export interface StorageOfferInput {
   check?: string | null;
   /** What else a reader must know. */
   note?: string | null;
+}
+
+/** Releases of the libraries that train. None means the newest known. */
+export interface Versions {
+  /** PyTorch, as `2.4.1`. */
+  torch?: string | null;
+  /** Transformers, as `4.45.2`. */
+  transformers?: string | null;
 }
 
 /** Which modules form one unit of FSDP. */
@@ -898,19 +914,6 @@ export interface Cluster {
   prices: Prices;
 }
 
-/** A fault in a request. */
-export interface Error {
-  /** Path of the field, as in `layout.tensor_parallel`. */
-  field: string;
-  code: ErrorCode;
-  /** What was given, shortened. */
-  given: string;
-  /** What is allowed there. */
-  allowed: string;
-  /** The whole as a sentence. */
-  message: string;
-}
-
 /** The kind of fault found in a request. */
 export type ErrorCode = "syntax" | "wrong_type" | "unknown_field" | "missing_field" | "out_of_range" | "unknown_name" | "conflict";
 
@@ -922,6 +925,8 @@ export interface EstimateAnswer {
   model: ModelSummary;
   /** The machines. */
   cluster: Cluster;
+  /** How a person names the layout: its strategy and the degrees above 1. */
+  name: string;
   /** The layout, every degree filled in. */
   layout: Layout;
   /** Sequences per optimizer step. */
@@ -1163,6 +1168,10 @@ export interface MemoryReport {
   reserved: BytesTerms;
   /** What the device shows in use, as `nvidia-smi`. */
   device: BytesTerms;
+  /** 80 % interval of the peak of tensors. */
+  allocated_interval80: Interval80;
+  /** 80 % interval of what the allocator holds. */
+  reserved_interval80: Interval80;
   /** 80 % interval of the device reading. */
   device_interval80: Interval80;
   /** Least memory with which the step still runs: tensors, context and communicators, without
@@ -1276,6 +1285,8 @@ export interface PlanAnswer {
 
 /** One plan in a list. */
 export interface PlanLine {
+  /** How a person names the layout: its strategy and the degrees above 1. */
+  name: string;
   /** The layout. */
   layout: Layout;
   /** Micro-batches per optimizer step on each data-parallel rank. */
@@ -1362,6 +1373,8 @@ export interface Prices {
 
 /** A strategy that does not fit, or cannot run, and why. */
 export interface Rejection {
+  /** How a person names the layout: its strategy and the degrees above 1. */
+  name: string;
   /** The layout of that strategy that comes nearest. */
   layout: Layout;
   /** One sentence with its figure. */
@@ -1376,6 +1389,19 @@ export interface Remedy {
   change: string;
   /** Step time saved. */
   saves: Seconds;
+}
+
+/** A fault in a request. */
+export interface RequestError {
+  /** Path of the field, as in `layout.tensor_parallel`. */
+  field: string;
+  code: ErrorCode;
+  /** What was given, shortened. */
+  given: string;
+  /** What is allowed there. */
+  allowed: string;
+  /** The whole as a sentence. */
+  message: string;
 }
 
 /** The whole run: steps, time, money. */

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { type Plugin, defineConfig } from "vite";
+import { defineConfig, type Plugin } from "vite";
 
 const SCHEMAS = new URL(process.env.SHARDWISE_SCHEMA ?? "../schema/", new URL("./", import.meta.url));
 
@@ -19,7 +19,15 @@ const POLICY = [
 type Node = { [key: string]: unknown };
 
 /** Words of a schema that a form has no use for. */
-const UNUSED = new Set(["$schema", "title", "format", "additionalProperties", "required", "minLength", "maxLength"]);
+const UNUSED = new Set([
+  "$schema",
+  "title",
+  "format",
+  "additionalProperties",
+  "required",
+  "minLength",
+  "maxLength",
+]);
 
 function trimmed(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(trimmed);
@@ -27,7 +35,9 @@ function trimmed(value: unknown): unknown {
   const node = value as Node;
   const own = Object.entries(node).filter(
     // Where a default is an object its fields say theirs.
-    ([key, inner]) => !UNUSED.has(key) && !(key === "default" && typeof inner === "object" && !Array.isArray(inner) && inner !== null),
+    ([key, inner]) =>
+      !UNUSED.has(key) &&
+      !(key === "default" && typeof inner === "object" && !Array.isArray(inner) && inner !== null),
   );
   return Object.fromEntries(
     own.map(([key, inner]) => [
@@ -85,15 +95,40 @@ function contentSecurityPolicy(): Plugin {
     name: "content-security-policy",
     apply: "build",
     transformIndexHtml: () => [
-      { tag: "meta", attrs: { "http-equiv": "Content-Security-Policy", content: POLICY }, injectTo: "head-prepend" },
+      {
+        tag: "meta",
+        attrs: { "http-equiv": "Content-Security-Policy", content: POLICY },
+        injectTo: "head-prepend",
+      },
     ],
+  };
+}
+
+/** The list of files that a page kept offline needs. */
+function fileList(): Plugin {
+  return {
+    name: "file-list",
+    apply: "build",
+    generateBundle(_, bundle) {
+      const files = Object.keys(bundle).filter((file) => !file.endsWith(".html"));
+      this.emitFile({
+        type: "asset",
+        fileName: "files.json",
+        source: JSON.stringify(files.map((file) => `./${file}`)),
+      });
+    },
   };
 }
 
 export default defineConfig({
   base: "./",
-  plugins: [requestSchema(), contentSecurityPolicy()],
+  plugins: [requestSchema(), contentSecurityPolicy(), fileList()],
   worker: { format: "es" },
-  build: { target: "es2022", assetsInlineLimit: 0, modulePreload: { polyfill: false }, reportCompressedSize: false },
+  build: {
+    target: "es2022",
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    reportCompressedSize: false,
+  },
   optimizeDeps: { exclude: ["shardwise"] },
 });

@@ -1,6 +1,9 @@
 /** Elements in one line each. Styles come from classes and attributes: the policy forbids inline ones. */
 export type Child = Node | string | number | null | undefined | false;
-export type Attributes = Record<string, string | number | boolean | null | undefined | ((event: Event) => void)>;
+export type Attributes = Record<
+  string,
+  string | number | boolean | null | undefined | ((event: Event) => void)
+>;
 
 const SVG = "http://www.w3.org/2000/svg";
 

@@ -11,7 +11,12 @@ export function count(x: number): string {
 
 /** A count in one glance: 8.03 B, 405 B, 1.2 M. */
 export function short(x: number): string {
-  for (const [unit, size] of [["T", 1e12], ["B", 1e9], ["M", 1e6], ["k", 1e3]] as const) {
+  for (const [unit, size] of [
+    ["T", 1e12],
+    ["B", 1e9],
+    ["M", 1e6],
+    ["k", 1e3],
+  ] as const) {
     if (x >= size) return `${(x / size).toPrecision(3)} ${unit}`;
   }
   return count(x);

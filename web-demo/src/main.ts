@@ -3,13 +3,15 @@ import "./style.css";
 import type { Cluster, EstimateAnswer, Layout, PlanAnswer } from "shardwise";
 import { h } from "./dom";
 import { form } from "./form/form";
-import { type Call, Planner, outcome } from "./planner";
-import { type Answers, report } from "./report/report";
+import { offlineSwitch } from "./offline";
+import { type Call, outcome, Planner } from "./planner";
+import type { Kept } from "./report/compare";
 import { machinesLine, modelLine } from "./report/reasons";
+import { type Answers, report } from "./report/report";
 import { type Fault, request } from "./request";
 import { examples, fieldsUnder } from "./schema";
 import type { Sharable } from "./share";
-import { type State, Store, fromFragment, toFragment } from "./state";
+import { fromFragment, isUnder, type State, Store, toFragment } from "./state";
 import { suggestions } from "./suggestions";
 
 const opening = fromFragment(location.hash);
@@ -20,7 +22,26 @@ let problem = opening.problem;
 
 const names = suggestions(examples("model"));
 const inputs = form(store, names.suggest, (): Cluster | undefined => answers?.shown.cluster);
-const output = report({ adopt, release: () => store.clear("layout"), current, toField: (path) => inputs.focus(path) });
+const output = report({
+  adopt,
+  release: () => store.clear("layout"),
+  current,
+  toField: (path) => inputs.focus(path),
+  keep: () => store.replace(store.state, [...store.beside, store.state]),
+  edit(index) {
+    const chosen = store.beside[index];
+    if (chosen)
+      store.replace(
+        chosen,
+        store.beside.map((other, i) => (i === index ? store.state : other)),
+      );
+  },
+  drop: (index) =>
+    store.replace(
+      store.state,
+      store.beside.filter((_, i) => i !== index),
+    ),
+});
 const planner = new Planner((reason) => output.failure(reason));
 
 const modelSaid = h("p", { class: "resolved" });
@@ -31,6 +52,7 @@ inputs.element.querySelectorAll("section .choice").forEach((choice, i) => {
 document.querySelector("#verdict")?.append(output.verdict);
 document.querySelector("#inputs")?.append(inputs.element, names.element);
 document.querySelector("#answer")?.append(output.element);
+document.querySelector("footer")?.append(offlineSwitch() ?? "");
 
 /** The layout of a plan becomes the person's own, field by field. */
 function adopt(layout: Layout): void {
@@ -58,38 +80,82 @@ function address(): string {
 }
 
 function refuse(fault: Fault): void {
+  busy(false);
   inputs.show(fault);
   output.fault(fault);
 }
 
-/** Asks for the search, and for the layout that the person fixed where there is one. */
+/** The call that shows a set-up: its own layout where it fixes one, else the search. */
+function callFor(state: State): Call | Fault {
+  const verb = [...state.keys()].some((path) => isUnder(path, "layout")) ? "estimate" : "plan";
+  const made = request(verb, state);
+  return "fault" in made ? made.fault : { verb, request: made.text };
+}
+
+/** How often it was asked: only the newest answer is shown. */
+let asked = 0;
+
+function busy(is: boolean): void {
+  document.querySelector("#answer")?.setAttribute("aria-busy", String(is));
+}
+
+/** Asks for the search, for the layout that the person fixed, and for the set-ups kept beside. */
 function ask(state: State): void {
+  asked += 1;
+  const turn = asked;
   const plan = request("plan", state);
-  if ("fault" in plan) return refuse(plan.fault);
-  const calls: Call[] = [{ verb: "plan", request: JSON.stringify(plan.request) }];
-  const fixed = store.has("layout");
-  if (fixed) {
-    const estimate = request("estimate", state);
-    if ("fault" in estimate) return refuse(estimate.fault);
-    calls.push({ verb: "estimate", request: JSON.stringify(estimate.request) });
+  if ("fault" in plan) {
+    refuse(plan.fault);
+    return;
   }
-  planner.ask(calls, ([planText, estimateText]) => {
-    const planned = outcome<PlanAnswer>(planText ?? "");
-    if ("error" in planned) return refuse(planned.error);
-    let shown: EstimateAnswer = planned.answer.best;
-    if (estimateText !== undefined) {
-      const estimated = outcome<EstimateAnswer>(estimateText);
-      if ("error" in estimated) return refuse(estimated.error);
-      shown = estimated.answer;
+  const own = callFor(state);
+  if ("field" in own) {
+    refuse(own);
+    return;
+  }
+  const fixed = own.verb === "estimate";
+  const beside = store.beside.map(callFor);
+  const calls = [
+    { verb: "plan" as const, request: plan.text },
+    ...(fixed ? [own] : []),
+    ...beside.filter((call) => "verb" in call),
+  ];
+  busy(true);
+  planner.ask(calls, (texts) => {
+    if (turn !== asked) return;
+    const planned = outcome<PlanAnswer>(texts.shift() ?? "");
+    if ("error" in planned) {
+      refuse(planned.error);
+      return;
     }
-    answers = { plan: planned.answer, shown, fixed };
+    const estimated = fixed ? outcome<EstimateAnswer>(texts.shift() ?? "") : { answer: planned.answer.best };
+    if ("error" in estimated) {
+      refuse(estimated.error);
+      return;
+    }
+    const shown = estimated.answer;
+    const kept = beside.map((call) =>
+      "verb" in call ? keptAnswer(call, texts.shift() ?? "") : { problem: call.message },
+    );
+    answers = { plan: planned.answer, shown, fixed, kept };
     inputs.show(undefined);
-    output.show(answers);
+    output.show(answers, () => turn === asked && busy(false));
+    if (performance.getEntriesByName("first plan").length === 0) performance.mark("first plan");
     modelSaid.textContent = modelLine(shown);
     machinesSaid.textContent = machinesLine(shown);
-    if (problem !== undefined) output.fault({ field: "", message: `${problem} The page shows its usual start.` });
+    if (problem !== undefined)
+      output.fault({ field: "", message: `${problem} The page shows its usual start.` });
     names.fill(planner);
   });
+}
+
+function keptAnswer(call: Call, text: string): Kept {
+  if (call.verb === "plan") {
+    const it = outcome<PlanAnswer>(text);
+    return "error" in it ? { problem: it.error.message } : { answer: it.answer.best };
+  }
+  const it = outcome<EstimateAnswer>(text);
+  return "error" in it ? { problem: it.error.message } : { answer: it.answer };
 }
 
 let written: ReturnType<typeof setTimeout> | undefined;

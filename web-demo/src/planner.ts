@@ -1,10 +1,14 @@
 /** The page's end of the worker. Of several questions only the newest is answered. */
+import wasm from "../../wasm/pkg/shardwise_bg.wasm?url";
 import type { Fault, Verb } from "./request";
 
 export interface Call {
   verb: Verb;
   request: string;
 }
+
+/** What the worker is sent: the module first, then questions. */
+export type Message = { module: WebAssembly.Module } | { turn: number; calls: Call[] };
 
 export interface Reply {
   turn: number;
@@ -27,6 +31,14 @@ export class Planner {
     this.#failed = failed;
     this.#worker.addEventListener("message", ({ data }: MessageEvent<Reply>) => this.#receive(data));
     this.#worker.addEventListener("error", (e) => failed(e.message || "the worker did not start"));
+    // Fetched here, so that module and worker load side by side.
+    fetch(wasm)
+      .then((file) => file.arrayBuffer())
+      .then((bytes) => WebAssembly.compile(bytes))
+      .then(
+        (module) => this.#post({ module }),
+        (e) => failed(String(e)),
+      );
   }
 
   /** Asks; while an answer is on its way a newer question replaces one that waits. */
@@ -39,7 +51,11 @@ export class Planner {
     this.#busy = true;
     this.#turn += 1;
     this.#waiting.set(this.#turn, done);
-    this.#worker.postMessage({ turn: this.#turn, calls });
+    this.#post({ turn: this.#turn, calls });
+  }
+
+  #post(message: Message): void {
+    this.#worker.postMessage(message);
   }
 
   #receive(reply: Reply): void {

@@ -1,7 +1,8 @@
 /** From what the person said to the requests of the core. */
+
+import { toJson } from "./schema";
 import type { State } from "./state";
 import { isUnder } from "./state";
-import { toJson } from "./schema";
 
 export type Verb = "plan" | "estimate" | "catalog" | "describe_model";
 
@@ -19,8 +20,8 @@ export const LONGEST_CONFIG = 256_000;
 
 export type Json = { [key: string]: unknown };
 
-/** The request as an object, or the fault that keeps it from being one. */
-export function request(verb: Verb, state: State): { request: Json } | { fault: Fault } {
+/** The request as an object and as text, or the fault that keeps it from being one. */
+export function request(verb: Verb, state: State): { request: Json; text: string } | { fault: Fault } {
   const root: Json = Object.create(null);
   for (const [path, text] of state) {
     const foreign = FOREIGN[verb];
@@ -33,7 +34,14 @@ export function request(verb: Verb, state: State): { request: Json } | { fault: 
       place(root, path, toJson(path, text));
     }
   }
-  return { request: root };
+  try {
+    return { request: root, text: JSON.stringify(root) };
+  } catch {
+    // The only way to fail: objects nested deeper than the browser's stack.
+    return {
+      fault: { field: "model", message: "model: got too deep a nesting; allowed: a config.json object" },
+    };
+  }
 }
 
 /** The object of a pasted config, or what is wrong with it. */

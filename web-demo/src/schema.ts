@@ -26,7 +26,16 @@ export interface Option {
 }
 
 /** How a field's text is read, and which control it gets. */
-export type Kind = "choice" | "choices" | "flag" | "number" | "integer" | "numbers" | "words" | "text" | "object";
+export type Kind =
+  | "choice"
+  | "choices"
+  | "flag"
+  | "number"
+  | "integer"
+  | "numbers"
+  | "words"
+  | "text"
+  | "object";
 
 export interface Field {
   path: string;
@@ -130,8 +139,15 @@ const SPELLED: Record<string, string> = {
 };
 
 function label(path: string): string {
-  const name = path.split(".").filter((key) => !/^\d+$/.test(key)).at(-1) ?? path;
-  const words = name.split("_").map((word) => SPELLED[word] ?? word).join(" ");
+  const name =
+    path
+      .split(".")
+      .filter((key) => !/^\d+$/.test(key))
+      .at(-1) ?? path;
+  const words = name
+    .split("_")
+    .map((word) => SPELLED[word] ?? word)
+    .join(" ");
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
@@ -140,7 +156,7 @@ function plain(text: string): string {
   return (text.split("\n\n")[0] ?? "").replaceAll("\n", " ").replaceAll("`", "").replace(/\.$/, "");
 }
 
-const UNIT = /, in ((?:[KMG]i?B|[KMG]bit|W|USD|sequences|microseconds)(?:\/(?:s|h))?)\b/;
+const UNIT = /, in ((?:[KMG]i?B|[KMG]bit|W|USD)(?:\/(?:s|h))?)\b/;
 
 export function field(path: string): Field | undefined {
   const raw = at(path);
@@ -174,8 +190,14 @@ export function fieldsUnder(root: string): string[] {
   if (!raw) return [];
   const { node } = present(raw);
   if (kind(node) !== "object") return [root];
-  if (node.type === "array") return fieldsUnder(`${root}.0`);
-  return Object.keys(node.properties ?? {}).flatMap((key) => fieldsUnder(`${root}.${key}`));
+  return node.type === "array" ? fieldsUnder(`${root}.0`) : fieldsInside(root);
+}
+
+/** The same for what may also be given by a name: the fields of the thing in full. */
+export function fieldsInside(root: string): string[] {
+  const raw = at(root);
+  const names = Object.keys((raw && present(raw).node.properties) ?? {});
+  return names.flatMap((key) => fieldsUnder(`${root}.${key}`));
 }
 
 /** Names that the schema gives as examples: the presets for the model. */
@@ -191,7 +213,11 @@ export function toJson(path: string, given: string): unknown {
     const value = Number(word.replaceAll(/[_\s]/g, ""));
     return word.trim() !== "" && Number.isFinite(value) ? value : word;
   };
-  const list = (): string[] => given.split(",").map((word) => word.trim()).filter((word) => word !== "");
+  const list = (): string[] =>
+    given
+      .split(",")
+      .map((word) => word.trim())
+      .filter((word) => word !== "");
   switch (it?.kind) {
     case "flag":
       return given === "true" ? true : given === "false" ? false : given;

@@ -42,7 +42,9 @@ function literal(value: unknown): string {
   if (typeof value === "boolean") return value ? "True" : "False";
   if (Array.isArray(value)) return `[${value.map(literal).join(", ")}]`;
   if (typeof value === "object") {
-    return `{${Object.entries(value as Json).map(([key, inner]) => `${JSON.stringify(key)}: ${literal(inner)}`).join(", ")}}`;
+    return `{${Object.entries(value as Json)
+      .map(([key, inner]) => `${JSON.stringify(key)}: ${literal(inner)}`)
+      .join(", ")}}`;
   }
   return JSON.stringify(value);
 }
@@ -62,7 +64,8 @@ function commandLine({ verb, request, state }: Sharable): string {
     files.push(`# ${name}\n${JSON.stringify(value, null, 1)}`);
     return name;
   };
-  const model = typeof request.model === "string" ? quoted(request.model) : file("config.json", request.model);
+  const model =
+    typeof request.model === "string" ? quoted(request.model) : file("config.json", request.model);
   const words = [`shardwise ${verb} ${model}`];
   if (typeof request.cluster === "object") words.push(`--on ${file("machines.json", request.cluster)}`);
   for (const [path, text] of state) {
@@ -87,7 +90,7 @@ function markdown({ plan, link }: Sharable): string {
     p.name,
     String(p.layout.micro_batch),
     p.layout.recompute,
-    format.bytes(p.memory),
+    format.bytes(plan.best.fit.capacity - p.headroom),
     format.bytes(p.headroom),
     format.seconds(p.step_time),
     format.count(p.tokens_per_second),
@@ -95,7 +98,18 @@ function markdown({ plan, link }: Sharable): string {
     p.run_time == null ? "" : format.seconds(p.run_time),
     p.cost == null ? "" : format.usd(p.cost),
   ]);
-  const head = ["strategy", "micro-batch", "recompute", "memory", "free", "step", "tokens/s", "MFU", "run", "cost"];
+  const head = [
+    "strategy",
+    "micro-batch",
+    "recompute",
+    "memory",
+    "free",
+    "step",
+    "tokens/s",
+    "MFU",
+    "run",
+    "cost",
+  ];
   const line = (cells: string[]) => `| ${cells.join(" | ")} |`;
   const { best } = plan;
   return [

@@ -85,7 +85,9 @@ function fields(state: State): string {
 
 /** Encoded no more than a fragment needs: `8xH100@us-east-1` and `zero3,fsdp2` stay as they are. */
 function readable(text: string): string {
-  return encodeURIComponent(text).replace(/%20/g, "+").replace(/%(3A|2C|2F|40)/g, decodeURIComponent);
+  return encodeURIComponent(text)
+    .replace(/%20/g, "+")
+    .replace(/%(3A|2C|2F|40)/g, decodeURIComponent);
 }
 
 /** The set-up of the moment, with whoever wants to know when it changes. */

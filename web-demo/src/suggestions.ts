@@ -2,7 +2,7 @@
 import type { CatalogRows } from "shardwise";
 import { h } from "./dom";
 import type { Suggest } from "./form/control";
-import { type Planner, outcome } from "./planner";
+import { outcome, type Planner } from "./planner";
 
 export interface Suggestions {
   element: HTMLElement;
@@ -22,11 +22,16 @@ const LISTS: Record<string, string> = {
 };
 
 export function suggestions(presets: string[]): Suggestions {
-  const lists = Object.fromEntries([...new Set(Object.values(LISTS))].map((name) => [name, h("datalist", { id: name })]));
+  const lists = Object.fromEntries(
+    [...new Set(Object.values(LISTS))].map((name) => [name, h("datalist", { id: name })]),
+  );
   const put = (list: string, rows: { value: string; label: string }[]) => {
     lists[list]?.replaceChildren(...rows.map(({ value, label }) => h("option", { value }, label)));
   };
-  put("presets", presets.map((value) => ({ value, label: "" })));
+  put(
+    "presets",
+    presets.map((value) => ({ value, label: "" })),
+  );
   let asked = false;
   return {
     element: h("div", { hidden: true }, ...Object.values(lists)),
@@ -38,15 +43,24 @@ export function suggestions(presets: string[]): Suggestions {
         const read = outcome<CatalogRows>(text ?? "");
         if ("error" in read) return;
         const { accelerators = [], instances = [], links = [] } = read.answer;
-        const parts = accelerators.map((a) => ({ value: a.id, label: `${a.vendor} ${a.name}, ${a.memory_gb} GB` }));
+        const parts = accelerators.map((a) => ({
+          value: a.id,
+          label: `${a.vendor} ${a.name}, ${a.memory_gb} GB`,
+        }));
         const shapes = new Map(
           instances.map((i) => [i.name, { value: i.name, label: `${i.cloud}: ${i.gpus} × ${i.gpu}` }]),
         );
         put("accelerators", parts);
         put("instances", [...shapes.values()]);
         put("machines", [...parts, ...shapes.values()]);
-        put("links", links.map((l) => ({ value: l.id, label: l.name })));
-        put("clouds", [...new Set(instances.map((i) => i.cloud))].map((value) => ({ value, label: "" })));
+        put(
+          "links",
+          links.map((l) => ({ value: l.id, label: l.name })),
+        );
+        put(
+          "clouds",
+          [...new Set(instances.map((i) => i.cloud))].map((value) => ({ value, label: "" })),
+        );
       });
     },
   };

@@ -1,14 +1,20 @@
 /** Runs the core beside the page, so that typing never waits for it. */
-import start, { call } from "shardwise/raw";
-import wasm from "shardwise/wasm?url";
-import type { Call, Reply } from "./planner";
+import { load, type Shardwise } from "shardwise";
+import type { Message, Reply } from "./planner";
 
-const ready = start({ module_or_path: wasm });
+let arrived: (module: WebAssembly.Module) => void = () => {};
+const core: Promise<Shardwise> = new Promise<WebAssembly.Module>((done) => {
+  arrived = done;
+}).then(load);
 
-self.addEventListener("message", async ({ data }: MessageEvent<{ turn: number; calls: Call[] }>) => {
+self.addEventListener("message", async ({ data }: MessageEvent<Message>) => {
+  if ("module" in data) {
+    arrived(data.module);
+    return;
+  }
   const reply = (answer: Omit<Reply, "turn">) => self.postMessage({ turn: data.turn, ...answer });
   try {
-    await ready;
+    const { call } = await core;
     reply({ texts: data.calls.map(({ verb, request }) => call(verb, request)) });
   } catch (e) {
     reply({ texts: [], failure: String(e) });

@@ -13,7 +13,7 @@ export interface Bar {
   scale: number;
   /** A limit to draw, such as the card's capacity. */
   limit?: number;
-  /** What a reader who does not see it is told. */
+  /** What a reader who does not see it is told; empty where the text beside says it. */
   label: string;
   format: (amount: number) => string;
   size?: "large" | "small";
@@ -41,21 +41,25 @@ export function bar({ segments, scale, limit, label, format, size = "large" }: B
         s("title", {}, `${segment.name}: ${format(segment.amount)}`),
       );
     });
-  const over = limit !== undefined && at > limit;
   return s(
     "svg",
-    { class: `bar bar-${size}`, role: "img", "aria-label": label, focusable: "false" },
-    s("rect", { class: "ground", width: limit === undefined ? "100%" : percent(Math.min(1, limit / scale)), height: "100%" }),
+    label === ""
+      ? { class: `bar bar-${size}`, "aria-hidden": "true", focusable: "false" }
+      : { class: `bar bar-${size}`, role: "img", "aria-label": label, focusable: "false" },
+    s("rect", {
+      class: "ground",
+      width: limit === undefined ? "100%" : percent(Math.min(1, limit / scale)),
+      height: "100%",
+    }),
     ...drawn,
-    over &&
-      s("rect", {
-        class: "beyond",
-        x: percent(limit / scale),
-        width: percent((at - limit) / scale),
-        y: "0",
-        height: "100%",
+    limit !== undefined &&
+      s("line", {
+        class: "limit",
+        x1: percent(limit / scale),
+        x2: percent(limit / scale),
+        y1: "0",
+        y2: "100%",
       }),
-    limit !== undefined && s("line", { class: "limit", x1: percent(limit / scale), x2: percent(limit / scale), y1: "0", y2: "100%" }),
   );
 }
 
@@ -116,7 +120,11 @@ export function legend(
             "aria-haspopup": "dialog",
             click: (e) => open(name, e.currentTarget as HTMLElement),
           },
-          s("svg", { class: "swatch", "aria-hidden": "true" }, s("rect", { class: `tone-${tone(name)}`, width: "100%", height: "100%" })),
+          s(
+            "svg",
+            { class: "swatch", "aria-hidden": "true" },
+            s("rect", { class: `tone-${tone(name)}`, width: "100%", height: "100%" }),
+          ),
           h("span", { class: "name" }, name),
           h("span", { class: "amount" }, format(amount)),
           h("span", { class: "fraction" }, aside ? "" : `${((100 * amount) / total).toFixed(1)} %`),

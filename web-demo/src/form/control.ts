@@ -15,6 +15,29 @@ export interface Control {
   focus(): void;
 }
 
+/** Fields whose controls are made when they are first wanted: most people never open most of them. */
+export interface Group {
+  paths: string[];
+  element: HTMLElement;
+  controls(): Control[];
+}
+
+export function group(paths: string[], make: (path: string) => Control): Group {
+  const element = h("div", { class: "fields" });
+  let made: Control[] | undefined;
+  return {
+    paths,
+    element,
+    controls() {
+      if (!made) {
+        made = paths.map(make);
+        element.append(...made.map((c) => c.element));
+      }
+      return made;
+    },
+  };
+}
+
 /** Names that help to fill a field, by the id of a `datalist`. */
 export type Suggest = (path: string) => string | undefined;
 
@@ -40,16 +63,14 @@ export function faultLine(): { element: HTMLElement; show(message: string, input
   return {
     element,
     show(message, inputs) {
+      if (element.textContent === message) return;
       element.textContent = message;
       element.hidden = message === "";
       for (const input of inputs) {
-        if (message === "") {
-          input.removeAttribute("aria-invalid");
-          input.removeAttribute("aria-errormessage");
-        } else {
-          input.setAttribute("aria-invalid", "true");
-          input.setAttribute("aria-errormessage", element.id);
-        }
+        const told = (input.getAttribute("aria-describedby") ?? "").replace(` ${element.id}`, "");
+        input.setAttribute("aria-describedby", message === "" ? told : `${told} ${element.id}`);
+        if (message === "") input.removeAttribute("aria-invalid");
+        else input.setAttribute("aria-invalid", "true");
       }
     },
   };
@@ -59,7 +80,12 @@ function single(it: Field, store: Store, list: string | undefined): Control {
   const key = id(it.path);
   const help = h("span", { class: "help", id: `${key}-help` }, helpText(it));
   const shared = { id: key, "aria-describedby": help.id, "data-path": it.path };
-  const input = it.kind === "choice" ? select(it, shared) : it.kind === "flag" ? flag(it, shared) : text(it, shared, list);
+  const input =
+    it.kind === "choice"
+      ? select(it, shared)
+      : it.kind === "flag"
+        ? flag(it, shared)
+        : text(it, shared, list);
   const label = h("label", { for: key }, it.label);
   const line = faultLine();
   const box = input instanceof HTMLInputElement && input.type === "checkbox";
@@ -101,7 +127,7 @@ function choose(select: HTMLSelectElement, value: string): void {
 }
 
 function select(it: Field, shared: Record<string, string>): HTMLSelectElement {
-  const unsaid = it.optional ? [h("option", { value: "" }, "left to the planner")] : [];
+  const unsaid = it.optional ? [h("option", { value: "" }, "not given")] : [];
   const said = it.options.map(({ value, help }) =>
     h("option", { value }, help === "" ? value : `${value} — ${help}`),
   );
@@ -114,7 +140,7 @@ function flag(it: Field, shared: Record<string, string>): HTMLSelectElement | HT
   return h(
     "select",
     shared,
-    h("option", { value: "" }, "left to the planner"),
+    h("option", { value: "" }, "not given"),
     h("option", { value: "true" }, "yes"),
     h("option", { value: "false" }, "no"),
   );
@@ -126,7 +152,7 @@ function text(it: Field, shared: Record<string, string>, list: string | undefine
     ...shared,
     type: "text",
     inputmode: it.kind === "integer" ? "numeric" : numeric ? "decimal" : null,
-    placeholder: it.default || (it.optional ? "left to the planner" : null),
+    placeholder: it.default || (it.optional ? "not given" : null),
     list: list ?? null,
     autocomplete: "off",
     autocapitalize: "off",
@@ -140,10 +166,19 @@ function checklist(it: Field, store: Store): Control {
   const line = faultLine();
   const boxes = it.options.map(({ value, help }) => ({
     value,
-    box: h("input", { type: "checkbox", id: id(`${it.path}-${value}`), "data-path": it.path, "data-value": value }),
+    box: h("input", {
+      type: "checkbox",
+      id: id(`${it.path}-${value}`),
+      "data-path": it.path,
+      "data-value": value,
+    }),
     help,
   }));
-  const listed = () => store.get(it.path).split(",").filter((word) => word !== "");
+  const listed = () =>
+    store
+      .get(it.path)
+      .split(",")
+      .filter((word) => word !== "");
   for (const { box } of boxes) {
     box.addEventListener("input", () => {
       const on = boxes.filter((b) => b.box.checked).map((b) => b.value);
@@ -168,7 +203,11 @@ function checklist(it: Field, store: Store): Control {
       const on = listed();
       for (const { value, box } of boxes) box.checked = on.includes(value);
     },
-    fault: (message) => line.show(message, boxes.map((b) => b.box)),
+    fault: (message) =>
+      line.show(
+        message,
+        boxes.map((b) => b.box),
+      ),
     focus: () => boxes[0]?.box.focus(),
   };
 }

@@ -2,14 +2,23 @@
 import type { Cluster } from "shardwise";
 import { h } from "../dom";
 import type { Fault } from "../request";
-import { field, fieldsUnder } from "../schema";
+import { field, fieldsInside, fieldsUnder } from "../schema";
 import type { Store } from "../state";
-import { type Control, type Suggest, control } from "./control";
+import { type Control, control, type Group, group, type Suggest } from "./control";
 import { machinesControl } from "./machines";
 import { modelControl } from "./model";
 
 /** Always in sight, in this order. */
-const FIRST = ["seq_len", "global_batch", "run.tokens", "run.steps", "recipe.method", "recipe.optimizer", "search.objective", "run.price"];
+const FIRST = [
+  "seq_len",
+  "global_batch",
+  "run.tokens",
+  "run.steps",
+  "recipe.method",
+  "recipe.optimizer",
+  "search.objective",
+  "run.price",
+];
 
 /**
  * Headings, and the fields or roots under each. A field goes to the first heading that names it;
@@ -17,8 +26,19 @@ const FIRST = ["seq_len", "global_batch", "run.tokens", "run.steps", "recipe.met
  */
 const FOLDED: { title: string; roots: string[] }[] = [
   { title: "Run", roots: ["run"] },
-  { title: "Precision", roots: ["recipe.compute", "recipe.params_dtype", "recipe.autocast", "recipe.reduce_dtype"] },
-  { title: "Adapters and quantised base", roots: ["recipe.lora", "recipe.base_quantization", "recipe.double_quantization", "recipe.kbit_preparation"] },
+  {
+    title: "Precision",
+    roots: ["recipe.compute", "recipe.params_dtype", "recipe.autocast", "recipe.reduce_dtype"],
+  },
+  {
+    title: "Adapters and quantised base",
+    roots: [
+      "recipe.lora",
+      "recipe.base_quantization",
+      "recipe.double_quantization",
+      "recipe.kbit_preparation",
+    ],
+  },
   { title: "Quantisation-aware training", roots: ["recipe.qat"] },
   { title: "Communication and data loading", roots: ["recipe.runtime"] },
   { title: "Framework, kernels and loss", roots: ["recipe"] },
@@ -30,30 +50,40 @@ export interface Form {
   element: HTMLElement;
   /** Shows the state, and what is wrong with it. */
   show(fault: Fault | undefined): void;
-  /** Whether a field of the form shows that fault. */
-  shows(fault: Fault): boolean;
   focus(path: string): void;
 }
 
-interface Fold {
+interface Fold extends Group {
   details: HTMLDetailsElement;
   count: HTMLElement;
-  controls: Control[];
 }
 
 export function form(store: Store, suggest: Suggest, resolved: () => Cluster | undefined): Form {
   const taken = new Set(FIRST);
   const model = modelControl(store, suggest("model") ?? "", field("model")?.help ?? "");
-  const machines = machinesControl(store, suggest, resolved);
-  const first = FIRST.filter((path) => field(path)).map((path) => control(path, store, suggest));
-  const folds = FOLDED.map(({ title, roots }) => fold(title, roots, taken, store, suggest));
-  const controls = [model, ...machines.controls, ...first, ...folds.flatMap((f) => f.controls)];
-  const byPath = new Map(controls.map((c) => [c.path, c]));
+  const made: Control[] = [];
+  const make = (path: string): Control => {
+    const it = control(path, store, suggest);
+    it.show();
+    made.push(it);
+    return it;
+  };
+  const inFull = group(fieldsInside("cluster"), make);
+  const machines = machinesControl(store, suggest("cluster"), resolved, inFull);
+  const first = FIRST.filter((path) => field(path)).map(make);
+  made.push(model, machines);
+  const folds = FOLDED.map(({ title, roots }) => {
+    const paths = roots.flatMap(fieldsUnder).filter((path) => !taken.has(path));
+    for (const path of paths) taken.add(path);
+    return fold(title, group(paths, make));
+  }).filter((f) => f.paths.length > 0);
+  const groups = [inFull, ...folds];
 
   /** The control of a field, or of the nearest field around it. */
   const nearest = (path: string): Control | undefined => {
     for (let at = path; at !== ""; at = at.slice(0, Math.max(0, at.lastIndexOf(".")))) {
-      const found = byPath.get(at);
+      groups.find((g) => g.paths.includes(at))?.controls();
+      const found = made.find((c) => c.path === at);
       if (found) return found;
     }
     return undefined;
@@ -70,17 +100,16 @@ export function form(store: Store, suggest: Suggest, resolved: () => Cluster | u
     ),
     show(fault) {
       const at = fault && nearest(fault.field);
-      for (const c of controls) {
+      for (const c of made) {
         c.show();
-        c.fault(c === at ? fault?.message ?? "" : "");
+        c.fault(c === at ? (fault?.message ?? "") : "");
       }
       for (const f of folds) {
-        const set = f.controls.filter((c) => store.get(c.path) !== "").length;
+        const set = f.paths.filter((path) => store.get(path) !== "").length;
         f.count.textContent = set === 0 ? "" : `${set} set`;
-        if (at && f.controls.includes(at)) f.details.open = true;
+        if (at && f.paths.includes(at.path)) f.details.open = true;
       }
     },
-    shows: (fault) => nearest(fault.field) !== undefined,
     focus(path) {
       nearest(path)?.focus();
     },
@@ -91,16 +120,9 @@ function section(title: string, content: HTMLElement): HTMLElement {
   return h("section", {}, h("h2", {}, title), content);
 }
 
-function fold(title: string, roots: string[], taken: Set<string>, store: Store, suggest: Suggest): Fold {
-  const paths = roots.flatMap(fieldsUnder).filter((path) => !taken.has(path));
-  for (const path of paths) taken.add(path);
-  const controls = paths.map((path) => control(path, store, suggest));
+function fold(title: string, fields: Group): Fold {
   const count = h("span", { class: "set" });
-  const details = h(
-    "details",
-    {},
-    h("summary", {}, title, " ", count),
-    h("div", { class: "fields" }, ...controls.map((c) => c.element)),
-  );
-  return { details, count, controls };
+  const summary = h("summary", {}, title, " ", count);
+  const details = h("details", { toggle: () => fields.controls() }, summary, fields.element);
+  return { ...fields, details, count };
 }

@@ -1,9 +1,8 @@
 /** The machines: a count and a name, or every figure in full. */
 import type { Cluster } from "shardwise";
 import { h, id } from "../dom";
-import { fieldsUnder } from "../schema";
 import type { Store } from "../state";
-import { type Control, type Suggest, control, faultLine } from "./control";
+import { type Control, faultLine, type Group } from "./control";
 
 /** `8xH100` is a count and a name; `aws:8xH100` and `H100` are names. */
 export function split(text: string): { count: string; name: string } {
@@ -13,20 +12,24 @@ export function split(text: string): { count: string; name: string } {
 
 /** The same machines as an object, to change single figures of. */
 export function inFull(cluster: Cluster | undefined): Record<string, string> {
-  if (!cluster) return { "cluster.accelerator": "h100-sxm", "cluster.nodes": "1", "cluster.gpus_per_node": "8" };
+  if (!cluster)
+    return { "cluster.accelerator": "h100-sxm", "cluster.nodes": "1", "cluster.gpus_per_node": "8" };
   const named = cluster.instance
-    ? { "cluster.instance": cluster.instance, ...(cluster.region ? { "cluster.region": cluster.region } : {}) }
+    ? {
+        "cluster.instance": cluster.instance,
+        ...(cluster.region ? { "cluster.region": cluster.region } : {}),
+      }
     : { "cluster.accelerator": cluster.accelerator, "cluster.gpus_per_node": String(cluster.gpus_per_node) };
   return { ...named, "cluster.nodes": String(cluster.nodes) };
 }
 
-export interface MachinesControl {
-  element: HTMLElement;
-  controls: Control[];
-}
-
-/** `resolved` is what the core last made of the machines. */
-export function machinesControl(store: Store, suggest: Suggest, resolved: () => Cluster | undefined): MachinesControl {
+/** `resolved` is what the core last made of the machines; `fields` are those of machines in full. */
+export function machinesControl(
+  store: Store,
+  list: string | undefined,
+  resolved: () => Cluster | undefined,
+  fields: Group,
+): Control {
   const line = faultLine();
   const count = h("input", {
     type: "text",
@@ -35,17 +38,19 @@ export function machinesControl(store: Store, suggest: Suggest, resolved: () => 
     "data-path": "cluster",
     autocomplete: "off",
     "aria-label": "How many accelerators or instances",
+    "aria-describedby": "cluster-help",
   });
   const name = h("input", {
     type: "search",
     id: id("machine"),
     "data-path": "cluster",
-    list: suggest("cluster") ?? null,
+    list: list ?? null,
     autocomplete: "off",
     spellcheck: "false",
     "aria-describedby": "cluster-help",
   });
-  const say = () => store.set({ cluster: count.value.trim() === "" ? name.value : `${count.value.trim()}x${name.value}` });
+  const say = () =>
+    store.set({ cluster: count.value.trim() === "" ? name.value : `${count.value.trim()}x${name.value}` });
   count.addEventListener("input", say);
   name.addEventListener("input", say);
 
@@ -56,30 +61,34 @@ export function machinesControl(store: Store, suggest: Suggest, resolved: () => 
     { class: "field wide" },
     h("label", { for: name.id }, "Count × accelerator or cloud instance"),
     h("div", { class: "entry machines" }, count, h("span", { "aria-hidden": "true" }, "×"), name),
-    h("span", { class: "help", id: "cluster-help" }, "As h100-sxm or p5.48xlarge@us-east-1; 2 × 8xA100-SXM4-80GB is two nodes of eight"),
+    h(
+      "span",
+      { class: "help", id: "cluster-help" },
+      "As h100-sxm or p5.48xlarge@us-east-1; 2 × 8xA100-SXM4-80GB is two nodes of eight",
+    ),
   );
-  const inner = fieldsUnder("cluster.accelerator")
-    .concat(fieldsUnder("cluster").filter((path) => path !== "cluster.accelerator" && path !== "cluster"))
-    .map((path) => control(path, store, suggest));
-  const fullRow = h("div", { class: "fields" }, ...inner.map((c) => c.element));
   byName.input.addEventListener("change", () => {
     const it = resolved();
     store.clear("cluster");
-    store.set({ cluster: it ? `${it.nodes > 1 ? `${it.nodes}x` : ""}${it.instance ?? `${it.gpus_per_node}x${it.accelerator}`}` : "8xh100-sxm" });
+    store.set({
+      cluster: it
+        ? `${it.nodes > 1 ? `${it.nodes}x` : ""}${it.instance ?? `${it.gpus_per_node}x${it.accelerator}`}`
+        : "8xh100-sxm",
+    });
   });
   full.input.addEventListener("change", () => {
     const fields = inFull(resolved());
     store.set({ cluster: "", ...fields });
   });
 
-  const own: Control = {
+  return {
     path: "cluster",
     element: h(
       "div",
       { class: "choice" },
       h("fieldset", { class: "modes" }, h("legend", {}, "Given"), byName.label, full.label),
       nameRow,
-      fullRow,
+      fields.element,
       line.element,
     ),
     show() {
@@ -88,16 +97,20 @@ export function machinesControl(store: Store, suggest: Suggest, resolved: () => 
       byName.input.checked = !isFull;
       full.input.checked = isFull;
       nameRow.hidden = isFull;
-      fullRow.hidden = !isFull;
+      fields.element.hidden = !isFull;
+      if (isFull) fields.controls();
       const parts = split(text);
-      if (`${count.value.trim()}x${name.value}` === text || (count.value.trim() === "" && name.value === text)) return;
+      if (
+        `${count.value.trim()}x${name.value}` === text ||
+        (count.value.trim() === "" && name.value === text)
+      )
+        return;
       count.value = parts.count;
       name.value = parts.name;
     },
     fault: (message) => line.show(message, [count, name]),
-    focus: () => (nameRow.hidden ? inner[0] : { focus: () => name.focus() })?.focus(),
+    focus: () => (nameRow.hidden ? fields.controls()[0] : name)?.focus(),
   };
-  return { element: own.element, controls: [own, ...inner] };
 }
 
 function mode(text: string): { input: HTMLInputElement; label: HTMLLabelElement } {

@@ -35,7 +35,12 @@ export function modelControl(store: Store, presetList: string, help: string): Co
     autocomplete: "off",
     "aria-describedby": "config-help",
   });
-  const file = h("input", { type: "file", id: id("file"), accept: ".json,application/json", class: "visually-hidden" });
+  const file = h("input", {
+    type: "file",
+    id: id("file"),
+    accept: ".json,application/json",
+    class: "visually-hidden",
+  });
   const byName = mode("By name");
   const byConfig = mode("By config");
   const nameRow = h(
@@ -56,7 +61,11 @@ export function modelControl(store: Store, presetList: string, help: string): Co
       { class: "row" },
       file,
       h("label", { for: file.id, class: "button" }, "Open a file"),
-      h("button", { type: "button", click: () => say(JSON.stringify(BY_HAND, null, 1)) }, "Dimensions by hand"),
+      h(
+        "button",
+        { type: "button", click: () => say(JSON.stringify(BY_HAND, null, 1)) },
+        "Dimensions by hand",
+      ),
     ),
   );
   const element = h(
@@ -73,20 +82,23 @@ export function modelControl(store: Store, presetList: string, help: string): Co
   function say(text: string): void {
     store.set({ model: text });
   }
+  /** Refuses what no config is, before it weighs on anything; the field keeps what it held. */
+  function refuse(what: string, size: number): void {
+    config.value = store.get("model");
+    const [got, most] = [size, LONGEST_CONFIG].map((n) => n.toLocaleString("en-US"));
+    line.show(`model: got a ${what} of ${got} bytes; allowed: a config of at most ${most}`, [config, named]);
+  }
   async function open(chosen: File | undefined): Promise<void> {
     if (!chosen) return;
-    if (chosen.size > LONGEST_CONFIG) {
-      line.show(
-        `model: got a file of ${chosen.size.toLocaleString("en-US")} bytes; allowed: a config of at most ${LONGEST_CONFIG.toLocaleString("en-US")}`,
-        [config, named],
-      );
-      return;
-    }
-    say(asConfig(await chosen.text()));
+    if (chosen.size > LONGEST_CONFIG) refuse("file", chosen.size);
+    else say(asConfig(await chosen.text()));
   }
 
   named.addEventListener("input", () => say(named.value));
-  config.addEventListener("input", () => say(asConfig(config.value)));
+  config.addEventListener("input", () => {
+    if (config.value.length > LONGEST_CONFIG) refuse("text", config.value.length);
+    else say(asConfig(config.value));
+  });
   file.addEventListener("change", () => void open(file.files?.[0]));
   byName.input.addEventListener("change", () => say(lastName));
   byConfig.input.addEventListener("change", () => say(JSON.stringify(BY_HAND, null, 1)));

@@ -2,7 +2,7 @@
 import type { Assumption, EstimateAnswer } from "shardwise";
 import { h } from "../dom";
 import * as format from "../format";
-import type { Opened, TermsDialog } from "./terms";
+import type { Opened, Sum, TermsDialog } from "./terms";
 import { needed } from "./verdict";
 
 interface Figure {
@@ -45,23 +45,43 @@ function assumed(it: EstimateAnswer, ...roots: string[]): [string, string][] {
     .map((a) => [`Assumed ${a.field}`, `${a.value}: ${a.why}`]);
 }
 
+/** The parts of the device's reading: tensors at the peak, what the process needs, what is only cached. */
+export function memoryParts({ memory }: EstimateAnswer): Sum["terms"] {
+  const beside = memory.device.terms.filter((t) => t.name !== "allocated");
+  const cached = (t: { name: string }) => memory.reserved.terms.some((r) => r.name === t.name);
+  return [
+    ...(memory.phases[memory.peak]?.allocated.terms ?? []),
+    ...beside.filter((t) => !cached(t)),
+    ...beside.filter(cached),
+  ].filter((t) => t.amount > 0);
+}
+
 export function openMemory(it: EstimateAnswer, chosen?: string): Opened {
   const { memory, fit } = it;
   const peak = memory.phases[memory.peak];
-  const rest = memory.device.terms.filter((t) => t.name !== "allocated");
-  const terms = [...(peak?.allocated.terms ?? []), ...rest];
   const opened: Opened = {
     title: "Memory of the fullest GPU",
     figure: `${format.bytes(memory.device.total)} on the device, of ${format.bytes(fit.capacity)}`,
-    sum: { total: memory.device.total, terms },
+    sum: { total: memory.device.total, terms: memoryParts(it) },
     format: format.bytes,
     notes: [
-      ["80 % interval", `${format.bytes(memory.device_interval80.low)} to ${format.bytes(memory.device_interval80.high)}, from the errors on measured runs`],
-      ["Allocated", `${format.bytes(memory.allocated)} at the peak (${peak?.name ?? ""}), as torch.cuda.max_memory_allocated`],
+      [
+        "80 % interval",
+        `${format.bytes(memory.device_interval80.low)} to ${format.bytes(memory.device_interval80.high)}, from the errors on measured runs`,
+      ],
+      [
+        "Allocated",
+        `${format.bytes(memory.allocated)} at the peak (${peak?.name ?? ""}), as torch.cuda.max_memory_allocated`,
+      ],
       ["Reserved", `${format.bytes(memory.reserved.total)}, as torch.cuda.max_memory_reserved`],
-      ["Needed", `${format.bytes(needed(it))}: what the allocator can give back left out; this decides whether it fits`],
+      [
+        "Needed",
+        `${format.bytes(needed(it))}: what the allocator can give back left out; this decides whether it fits`,
+      ],
       ["Pipeline stage", String(memory.stage)],
-      ...(memory.host.total > 0 ? [["Host memory per rank", format.bytes(memory.host.total)] as [string, string]] : []),
+      ...(memory.host.total > 0
+        ? [["Host memory per rank", format.bytes(memory.host.total)] as [string, string]]
+        : []),
       ...assumed(it, "recipe", "layout", "cluster.usable"),
     ],
   };
@@ -77,10 +97,17 @@ export function openStep(it: EstimateAnswer, chosen?: string): Opened {
     sum: step.time,
     format: format.seconds,
     notes: [
-      ["80 % interval", `${format.seconds(step.interval80.low)} to ${format.seconds(step.interval80.high)}, from the errors on measured runs`],
+      [
+        "80 % interval",
+        `${format.seconds(step.interval80.low)} to ${format.seconds(step.interval80.high)}, from the errors on measured runs`,
+      ],
       ["Largest beyond compute", step.bottleneck],
       ...step.hidden.terms.map(
-        (t) => [`Hidden: ${t.name}`, `${format.seconds(t.amount)} ${t.formula}; not part of the step`] as [string, string],
+        (t) =>
+          [`Hidden: ${t.name}`, `${format.seconds(t.amount)} ${t.formula}; not part of the step`] as [
+            string,
+            string,
+          ],
       ),
       ...assumed(it, "recipe.runtime", "cluster"),
     ],
@@ -121,7 +148,10 @@ function all(it: EstimateAnswer): Figure[] {
         figure: `${format.count(rate)} tokens/s on ${format.count(gpus)} GPUs`,
         notes: [
           ["Formula", `${format.count(step.tokens)} tokens a step / ${format.seconds(step.time.total)}`],
-          ["Tokens a step", `sequence ${format.count(it.seq_len)} × global batch ${format.count(it.global_batch)}`],
+          [
+            "Tokens a step",
+            `sequence ${format.count(it.seq_len)} × global batch ${format.count(it.global_batch)}`,
+          ],
           ["Micro-batches", `${format.count(it.gradient_accumulation)} a rank and step`],
         ],
       },
@@ -136,8 +166,14 @@ function all(it: EstimateAnswer): Figure[] {
         figure: format.percent(step.mfu),
         notes: [
           ["Formula", "model FLOPs / (step time × GPUs × dense peak of the compute format)"],
-          ["Model FLOPs", `${format.flops(step.model_flops)} a step; causal attention counted as half, recompute not counted`],
-          ["Hardware FLOPs", `${format.flops(step.hardware_flops)} a step, recompute included: HFU ${format.percent(step.hfu)}`],
+          [
+            "Model FLOPs",
+            `${format.flops(step.model_flops)} a step; causal attention counted as half, recompute not counted`,
+          ],
+          [
+            "Hardware FLOPs",
+            `${format.flops(step.hardware_flops)} a step, recompute included: HFU ${format.percent(step.hfu)}`,
+          ],
           ["Source", "Chowdhery 2022 (PaLM), appendix B"],
         ],
       },
@@ -166,12 +202,17 @@ function all(it: EstimateAnswer): Figure[] {
       beside: price ? `${format.usdPerHour(price.cluster)}, ${price.kind}` : "no price of that kind",
       opened: {
         title: "Cost of the run",
-        figure: cost ? format.usd(cost.total) : "unknown: the catalogue has no price of that kind for these machines",
+        figure: cost
+          ? format.usd(cost.total)
+          : "unknown: the catalogue has no price of that kind for these machines",
         ...(cost ? { sum: cost, format: format.usd } : {}),
         notes: [
           ...(price
             ? ([
-                ["Price", `${format.usdPerHour(price.cluster)} for ${format.count(gpus)} GPUs, ${price.kind}`],
+                [
+                  "Price",
+                  `${format.usdPerHour(price.cluster)} for ${format.count(gpus)} GPUs, ${price.kind}`,
+                ],
                 ["Read", price.as_of],
                 ["Source", price.source],
               ] as [string, string][])

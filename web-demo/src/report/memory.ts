@@ -3,7 +3,7 @@ import type { EstimateAnswer } from "shardwise";
 import { axis, bar, legend } from "../charts/bar";
 import { h } from "../dom";
 import * as format from "../format";
-import { openMemory } from "./figures";
+import { memoryParts, openMemory } from "./figures";
 import type { TermsDialog } from "./terms";
 
 const GIB = 2 ** 30;
@@ -11,12 +11,15 @@ const GIB = 2 ** 30;
 export function memory(it: EstimateAnswer, dialog: TermsDialog): HTMLElement[] {
   const { memory: report, fit } = it;
   const peak = report.phases[report.peak];
-  const beside = report.device.terms.filter((t) => t.name !== "allocated");
-  const parts = [...(peak?.allocated.terms ?? []), ...beside].filter((t) => t.amount > 0);
+  const parts = memoryParts(it);
   const scale = Math.max(fit.capacity, report.device.total) * 1.02;
   const list = parts.map((t) => `${t.name} ${format.bytes(t.amount)}`).join(", ");
   return [
-    h("p", { class: "caption" }, `At the peak, ${peak?.name ?? ""}, on the fullest GPU; the line is the ${format.bytes(fit.capacity)} a framework can use.`),
+    h(
+      "p",
+      { class: "caption" },
+      `At the peak, ${peak?.name ?? ""}, on the fullest GPU; the line is the ${format.bytes(fit.capacity)} a framework can use. What the allocator caches it can give back.`,
+    ),
     h(
       "div",
       { class: "chart" },
@@ -29,7 +32,9 @@ export function memory(it: EstimateAnswer, dialog: TermsDialog): HTMLElement[] {
       }),
       axis(scale, GIB, "GiB"),
     ),
-    legend(parts, report.device.total, format.bytes, (name, opener) => dialog.open(openMemory(it, name), opener)),
+    legend(parts, report.device.total, format.bytes, (name, opener) =>
+      dialog.open(openMemory(it, name), opener),
+    ),
     phases(it, scale, dialog),
   ];
 }
@@ -44,41 +49,44 @@ function phases(it: EstimateAnswer, scale: number, dialog: TermsDialog): HTMLEle
     h(
       "ol",
       {},
-      ...all.map((phase, i) =>
-        h(
-          "li",
-          {},
+      ...all.map(
+        (phase, i) =>
+          // An instant at which nothing is alive says nothing.
+          phase.allocated.total > 0 &&
           h(
-            "button",
-            {
-              type: "button",
-              class: i === peak ? "peak" : null,
-              "data-key": `phase-${phase.name}`,
-              "aria-haspopup": "dialog",
-              click: (e) =>
-                dialog.open(
-                  {
-                    title: `Memory at: ${phase.name}`,
-                    figure: `${format.bytes(phase.allocated.total)} allocated`,
-                    sum: phase.allocated,
-                    format: format.bytes,
-                    notes: i === peak ? ["This is the peak."] : [],
-                  },
-                  e.currentTarget as HTMLElement,
-                ),
-            },
-            h("span", { class: "name" }, phase.name, i === peak ? h("em", {}, " peak") : null),
-            bar({
-              segments: phase.allocated.terms,
-              scale,
-              limit: it.fit.capacity,
-              label: "",
-              format: format.bytes,
-              size: "small",
-            }),
-            h("span", { class: "amount" }, format.bytes(phase.allocated.total)),
+            "li",
+            {},
+            h(
+              "button",
+              {
+                type: "button",
+                class: i === peak ? "peak" : null,
+                "data-key": `phase-${phase.name}`,
+                "aria-haspopup": "dialog",
+                click: (e) =>
+                  dialog.open(
+                    {
+                      title: `Memory at: ${phase.name}`,
+                      figure: `${format.bytes(phase.allocated.total)} allocated`,
+                      sum: phase.allocated,
+                      format: format.bytes,
+                      notes: i === peak ? ["This is the peak."] : [],
+                    },
+                    e.currentTarget as HTMLElement,
+                  ),
+              },
+              h("span", { class: "name" }, phase.name, i === peak ? h("em", {}, " peak") : null),
+              bar({
+                segments: phase.allocated.terms,
+                scale,
+                limit: it.fit.capacity,
+                label: "",
+                format: format.bytes,
+                size: "small",
+              }),
+              h("span", { class: "amount" }, format.bytes(phase.allocated.total)),
+            ),
           ),
-        ),
       ),
     ),
   );

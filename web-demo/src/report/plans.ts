@@ -4,9 +4,23 @@ import { h } from "../dom";
 import * as format from "../format";
 import { MARKS } from "./verdict";
 
-const COLUMNS = ["Strategy", "Micro × accum.", "Recompute", "Memory (free)", "Step", "Tokens/s", "MFU", "Run", "Cost"];
+const COLUMNS = [
+  "Strategy",
+  "Micro × accum.",
+  "Recompute",
+  "Memory (free)",
+  "Step",
+  "Tokens/s",
+  "MFU",
+  "Run",
+  "Cost",
+];
 
-export function plans(plan: PlanAnswer, shown: EstimateAnswer, adopt: (layout: Layout) => void): HTMLElement[] {
+export function plans(
+  plan: PlanAnswer,
+  shown: EstimateAnswer,
+  adopt: (layout: Layout) => void,
+): HTMLElement[] {
   if (plan.ranked.length === 0) return [h("p", {}, "No layout fits.")];
   return [
     h(
@@ -16,7 +30,7 @@ export function plans(plan: PlanAnswer, shown: EstimateAnswer, adopt: (layout: L
         "table",
         { class: "plans" },
         h("thead", {}, h("tr", {}, ...COLUMNS.map((name) => h("th", { scope: "col" }, name)))),
-        h("tbody", {}, ...plan.ranked.map((line, i) => row(line, i, same(line.layout, shown.layout), adopt))),
+        h("tbody", {}, ...plan.ranked.map((line, i) => row(line, i, shown, adopt))),
       ),
     ),
     h(
@@ -27,8 +41,10 @@ export function plans(plan: PlanAnswer, shown: EstimateAnswer, adopt: (layout: L
   ];
 }
 
-function row(line: PlanLine, i: number, chosen: boolean, adopt: (layout: Layout) => void): HTMLElement {
+function row(line: PlanLine, i: number, shown: EstimateAnswer, adopt: (layout: Layout) => void): HTMLElement {
   const { layout } = line;
+  const chosen = same(layout, shown.layout);
+  const needed = shown.fit.capacity - line.headroom;
   const number = (text: string) => h("td", { class: "number" }, text);
   return h(
     "tr",
@@ -48,11 +64,15 @@ function row(line: PlanLine, i: number, chosen: boolean, adopt: (layout: Layout)
         line.name,
       ),
       line.verdict === "tight" &&
-        h("span", { class: "tight", title: "fits, but less surely than nine times in ten" }, ` ${MARKS.tight} tight`),
+        h(
+          "span",
+          { class: "tight", title: "fits, but less surely than nine times in ten" },
+          ` ${MARKS.tight} tight`,
+        ),
     ),
     number(`${layout.micro_batch} × ${format.count(line.gradient_accumulation)}`),
     h("td", {}, layout.recompute),
-    number(`${format.gib(line.memory)} (${format.gib(line.headroom)}) GiB`),
+    number(`${format.gib(needed)} (${format.gib(line.headroom)}) GiB`),
     number(format.seconds(line.step_time)),
     number(format.count(line.tokens_per_second)),
     number(format.percent(line.mfu)),

@@ -9,7 +9,9 @@ export function whyNot(plan: PlanAnswer): HTMLElement[] {
     h(
       "ul",
       { class: "plain" },
-      ...plan.rejected.map((r) => h("li", {}, r.reason, r.shortfall ? `: ${format.bytes(r.shortfall)} too much` : "")),
+      ...plan.rejected.map((r) =>
+        h("li", {}, r.reason, r.shortfall ? `: ${format.bytes(r.shortfall)} too much` : ""),
+      ),
     ),
   ];
 }
@@ -19,7 +21,8 @@ export function nearestChanges(plan: PlanAnswer): HTMLElement[] {
 }
 
 export function assumptions(it: EstimateAnswer): HTMLElement[] {
-  if (it.assumptions.length === 0) return [h("p", {}, "Nothing was assumed: every field that matters was given.")];
+  if (it.assumptions.length === 0)
+    return [h("p", {}, "Nothing was assumed: every field that matters was given.")];
   return [
     h(
       "dl",
@@ -42,9 +45,13 @@ export function modelLine({ model }: EstimateAnswer): string {
 /** The machines in one line, under their field. */
 export function machinesLine({ cluster }: EstimateAnswer): string {
   const nodes = cluster.nodes > 1 ? `${format.count(cluster.nodes)} nodes × ` : "";
-  const inside = cluster.within_domain ? `, ${cluster.within_domain.link} ${format.gbPerSecond(cluster.within_domain.bandwidth)}` : "";
+  const inside = cluster.within_domain
+    ? `, ${cluster.within_domain.link} ${format.gbPerSecond(cluster.within_domain.bandwidth)}`
+    : "";
   const network = cluster.networks.at(-1);
-  const between = network ? `, ${network.channel.link} ${format.gbPerSecond(network.channel.bandwidth)} a node` : "";
+  const between = network
+    ? `, ${network.channel.link} ${format.gbPerSecond(network.channel.bandwidth)} a node`
+    : "";
   const offer = cluster.prices.offer === "" ? "" : `; prices of ${cluster.prices.offer}`;
   return `${nodes}${cluster.gpus_per_node} × ${cluster.accelerator}, ${format.bytes(cluster.memory)} usable each${inside}${between}${offer}`;
 }

@@ -3,7 +3,13 @@ import { h } from "../dom";
 import { FORMS, type Sharable } from "../share";
 
 export function sharePanel(current: () => Sharable | undefined): HTMLElement {
-  const text = h("textarea", { readonly: true, rows: 6, "aria-label": "Text to copy", hidden: true, spellcheck: "false" });
+  const text = h("textarea", {
+    readonly: true,
+    rows: 6,
+    "aria-label": "Text to copy",
+    hidden: true,
+    spellcheck: "false",
+  });
   const said = h("span", { class: "said", role: "status" });
   const copy = async (name: string, make: (it: Sharable) => string) => {
     const it = current();
@@ -26,7 +32,11 @@ export function sharePanel(current: () => Sharable | undefined): HTMLElement {
       "div",
       { class: "row" },
       ...FORMS.map((form) =>
-        h("button", { type: "button", "data-share": form.name, click: () => void copy(form.name, form.text) }, form.name),
+        h(
+          "button",
+          { type: "button", "data-share": form.name, click: () => void copy(form.name, form.text) },
+          form.name,
+        ),
       ),
       said,
     ),

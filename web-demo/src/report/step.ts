@@ -14,11 +14,20 @@ export function step(it: EstimateAnswer, dialog: TermsDialog): HTMLElement[] {
   const [unit, name] = unitOf(scale);
   const list = parts.map((t) => `${t.name} ${format.seconds(t.amount)}`).join(", ");
   return [
-    h("p", { class: "caption" }, `${format.seconds(time.total)} for ${format.count(it.step.tokens)} tokens; largest beyond useful compute: ${it.step.bottleneck}.`),
+    h(
+      "p",
+      { class: "caption" },
+      `${format.seconds(time.total)} for ${format.count(it.step.tokens)} tokens; largest beyond useful compute: ${it.step.bottleneck}.`,
+    ),
     h(
       "div",
       { class: "chart" },
-      bar({ segments: parts, scale, label: `Step of ${format.seconds(time.total)}: ${list}`, format: format.seconds }),
+      bar({
+        segments: parts,
+        scale,
+        label: `Step of ${format.seconds(time.total)}: ${list}`,
+        format: format.seconds,
+      }),
       behind.length > 0 &&
         h(
           "div",
@@ -43,7 +52,11 @@ export function step(it: EstimateAnswer, dialog: TermsDialog): HTMLElement[] {
       ? []
       : [
           h("h3", {}, "What would help"),
-          h("ul", { class: "plain" }, ...remedies.map((r) => h("li", {}, `${r.change}: ${format.seconds(r.saves)} less a step`))),
+          h(
+            "ul",
+            { class: "plain" },
+            ...remedies.map((r) => h("li", {}, `${r.change}: ${format.seconds(r.saves)} less a step`)),
+          ),
         ]),
   ];
 }

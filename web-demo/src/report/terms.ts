@@ -39,7 +39,11 @@ export function termsDialog(): TermsDialog {
   let back: HTMLElement | undefined;
   element.addEventListener("close", () => {
     const key = back?.dataset.key;
-    const target = back?.isConnected ? back : key ? document.querySelector<HTMLElement>(`[data-key="${CSS.escape(key)}"]`) : undefined;
+    const target = back?.isConnected
+      ? back
+      : key
+        ? document.querySelector<HTMLElement>(`[data-key="${CSS.escape(key)}"]`)
+        : undefined;
     target?.focus({ preventScroll: true });
   });
   return {
@@ -90,7 +94,11 @@ function table(sum: Sum, format: (amount: number) => string, chosen: string | un
       h(
         "thead",
         {},
-        h("tr", {}, ...["Term", "Amount", "Formula", "Source"].map((name) => h("th", { scope: "col" }, name))),
+        h(
+          "tr",
+          {},
+          ...["Term", "Amount", "Formula", "Source"].map((name) => h("th", { scope: "col" }, name)),
+        ),
       ),
       h(
         "tbody",
@@ -107,7 +115,18 @@ function table(sum: Sum, format: (amount: number) => string, chosen: string | un
         ),
       ),
       sum.terms.length > 1 &&
-        h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "Sum"), h("td", { class: "number" }, format(sum.total)), h("td"), h("td"))),
+        h(
+          "tfoot",
+          {},
+          h(
+            "tr",
+            {},
+            h("th", { scope: "row" }, "Sum"),
+            h("td", { class: "number" }, format(sum.total)),
+            h("td"),
+            h("td"),
+          ),
+        ),
     ),
   );
 }
@@ -115,6 +134,10 @@ function table(sum: Sum, format: (amount: number) => string, chosen: string | un
 /** A source that is an address can be followed. */
 function linked(text: string): Node {
   return /^https:\/\/\S+$/.test(text)
-    ? h("a", { href: text, rel: "noreferrer noopener", target: "_blank" }, text.replace(/^https:\/\/(www\.)?/, ""))
+    ? h(
+        "a",
+        { href: text, rel: "noreferrer noopener", target: "_blank" },
+        text.replace(/^https:\/\/(www\.)?/, ""),
+      )
     : document.createTextNode(text);
 }

@@ -13,7 +13,11 @@ const WORDS: Record<EstimateAnswer["fit"]["verdict"], string> = {
   does_not_fit: "Does not fit",
 };
 
-export const MARKS: Record<EstimateAnswer["fit"]["verdict"], string> = { fits: "✓", tight: "!", does_not_fit: "✕" };
+export const MARKS: Record<EstimateAnswer["fit"]["verdict"], string> = {
+  fits: "✓",
+  tight: "!",
+  does_not_fit: "✕",
+};
 
 /** Memory that a rank cannot do without. */
 export function needed(it: EstimateAnswer): number {
