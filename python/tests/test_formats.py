@@ -11,7 +11,6 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -88,12 +87,14 @@ def test_accelerate_builds_its_fsdp_plugin(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["ddp", "zero2", "zero3"])
-def test_deepspeed(name):
+def test_deepspeed(monkeypatch, name):
     config = pytest.importorskip("deepspeed.runtime.config")
     answer = estimate(name)
     text = formats.export(answer, "deepspeed")
-    ranks = SimpleNamespace(get_data_parallel_world_size=lambda: 16)
-    read = config.DeepSpeedConfig(json.loads(text), mpu=ranks)
+    # As on sixteen ranks: it checks the product of the batches.
+    monkeypatch.setattr(config.dist, "get_rank", lambda *_: 0)
+    monkeypatch.setattr(config.dist, "get_world_size", lambda *_: 16)
+    read = config.DeepSpeedConfig(json.loads(text))
     assert read.train_batch_size == 128
     assert read.train_micro_batch_size_per_gpu == answer.layout.micro_batch
     assert read.gradient_accumulation_steps == answer.gradient_accumulation

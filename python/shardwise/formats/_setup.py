@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .._error import Error
-from ..answers import EstimateAnswer
 
 if TYPE_CHECKING:
     from .._results import Estimate, Plan
@@ -42,7 +41,7 @@ class Setup:
     @classmethod
     def of(cls, answer: Plan | Estimate, layer_classes: tuple[str, ...] = ()) -> Setup:
         """The setup of an estimate, or of the best of a plan."""
-        best: EstimateAnswer = answer if isinstance(answer, EstimateAnswer) else answer.best
+        best = answer.best
         return cls(
             layout=best.layout,
             cluster=best.cluster,

@@ -90,8 +90,8 @@ def read(text: str) -> Found:
     else:
         layout["sharding"] = "ddp"
     # Before Transformers 5.24 the argument was called gradient_checkpointing.
-    names = ("activation_checkpointing", "gradient_checkpointing")
-    if config.get(names[0]) or any(given.get(name) for name in names):
+    switches = ("activation_checkpointing", "gradient_checkpointing")
+    if config.get(switches[0]) or any(given.get(name) for name in switches):
         layout["recompute"] = "full"
     return Found(
         layout=layout,
