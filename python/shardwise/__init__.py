@@ -18,19 +18,24 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from ._cluster import Cluster
     from ._results import Catalog, Estimate, ModelDescription, Plan
+    from ._sweep import Sweep, sweep
     from ._verbs import catalog, describe_model, estimate, estimate_request, plan, plan_request
-    from .torch import Description, describe
+    from .torch import Description, DoesNotFit, describe, prelaunch
 
 __version__ = version()
 
 __all__ = [
     "Catalog",
+    "Cluster",
     "Description",
+    "DoesNotFit",
     "Error",
     "Estimate",
     "ModelDescription",
     "Plan",
+    "Sweep",
     "__version__",
     "call",
     "call_text",
@@ -41,14 +46,18 @@ __all__ = [
     "estimate_request",
     "plan",
     "plan_request",
+    "prelaunch",
     "preset_names",
+    "sweep",
     "version",
 ]
 
 # What is loaded at first use, by the module that holds it: the import stays quick, and torch is
 # touched only by those who use it.
 _LATER = {
-    "torch": ("Description", "describe"),
+    "torch": ("Description", "DoesNotFit", "describe", "prelaunch"),
+    "_cluster": ("Cluster",),
+    "_sweep": ("Sweep", "sweep"),
     "_results": ("Catalog", "Estimate", "ModelDescription", "Plan"),
     "_verbs": (
         "catalog",
@@ -62,7 +71,7 @@ _LATER = {
 _HOME = {name: module for module, names in _LATER.items() for name in names}
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the module holds
+def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -10,8 +10,11 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from ._error import Error
+
 if TYPE_CHECKING:
     from ._results import Estimate, Plan
+    from ._sweep import Sweep
     from .answers import EstimateAnswer, PlanLine, Term
 
 _HUES = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#a463f2", "#97bbf5", "#9c6b4e")
@@ -175,3 +178,18 @@ def plan_html(answer: Plan) -> str:
             items = "".join(f"<li>{escape(s)}</li>" for s in said)
             out.append(f'<details open="open"><summary>{title}</summary><ul>{items}</ul></details>')
     return f"<div>{''.join(out)}</div>"
+
+
+def sweep_html(answers: Sweep) -> str:
+    """A sweep: one point a row, with its best plan."""
+    head = [*answers.axes, *_HEAD[1:]]
+    rows = []
+    for point, plan in answers:
+        values = [str(v) for v in point.values()]
+        if isinstance(plan, Error):
+            rows.append([*values, str(plan), *[""] * (len(_HEAD) - 2)])
+        elif not plan.ranked:
+            rows.append([*values, plan.best.fit.reason, *[""] * (len(_HEAD) - 2)])
+        else:
+            rows.append([*values, *_row(1, plan.ranked[0])[1:]])
+    return _table(head, rows)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ._applied import Applied
 from ._native import call_text
 from .answers import CatalogRows, EstimateAnswer, Layout, ModelSummary, PlanAnswer
 
@@ -34,7 +35,7 @@ class _Printed:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Estimate(_Printed, EstimateAnswer):
+class Estimate(_Printed, EstimateAnswer, Applied):
     """What one layout needs."""
 
     _verb = "estimate"
@@ -46,6 +47,11 @@ class Estimate(_Printed, EstimateAnswer):
         """Whether the fullest rank fits its accelerator."""
         return self.fit.verdict != "does_not_fit"
 
+    @property
+    def best(self) -> Estimate:
+        """Itself: what takes a plan takes an estimate too."""
+        return self
+
     def _repr_html_(self) -> str:
         from ._html import estimate_html
 
@@ -53,7 +59,7 @@ class Estimate(_Printed, EstimateAnswer):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Plan(_Printed, PlanAnswer):
+class Plan(_Printed, Applied, PlanAnswer):
     """The best layout, the next best, and why not the others."""
 
     _verb = "plan"
@@ -64,11 +70,6 @@ class Plan(_Printed, PlanAnswer):
     def layout(self) -> Layout:
         """The best layout."""
         return self.best.layout
-
-    @property
-    def micro_batch(self) -> int:
-        """Sequences a data-parallel rank works on at once."""
-        return self.best.layout.micro_batch
 
     @property
     def gradient_accumulation(self) -> int:

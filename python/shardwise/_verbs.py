@@ -51,7 +51,7 @@ def plan(
     (True, 8)
     """
     request = _request(
-        **_about(model, seq_len, recipe),
+        **about(model, seq_len, recipe),
         cluster=cluster,
         global_batch=global_batch,
         search=search,
@@ -63,7 +63,7 @@ def plan(
 
 def plan_request(request: Mapping[str, Any]) -> Plan:
     """The plan for a request given whole, as in ``schema/``."""
-    return decode(Plan, _answer("plan", request), request=request)
+    return decode(Plan, answer("plan", request), request=request)
 
 
 def estimate(
@@ -101,7 +101,7 @@ def estimate(
     ('fits', 8)
     """
     request = _request(
-        **_about(model, seq_len, recipe),
+        **about(model, seq_len, recipe),
         cluster=cluster,
         global_batch=global_batch,
         layout=layout,
@@ -113,7 +113,7 @@ def estimate(
 
 def estimate_request(request: Mapping[str, Any]) -> Estimate:
     """The estimate for a request given whole, as in ``schema/``."""
-    return decode(Estimate, _answer("estimate", request), request=request)
+    return decode(Estimate, answer("estimate", request), request=request)
 
 
 def catalog(rows: requests.CatalogRows | None = None) -> Catalog:
@@ -124,7 +124,7 @@ def catalog(rows: requests.CatalogRows | None = None) -> Catalog:
     True
     """
     request = _request(catalog=rows)
-    return decode(Catalog, _answer("catalog", request), request=request)
+    return decode(Catalog, answer("catalog", request), request=request)
 
 
 def describe_model(model: Model) -> ModelDescription:
@@ -135,10 +135,10 @@ def describe_model(model: Model) -> ModelDescription:
     8030261248
     """
     request = _request(model=model_spec(model))
-    return decode(ModelDescription, _answer("describe_model", request), request=request)
+    return decode(ModelDescription, answer("describe_model", request), request=request)
 
 
-def _about(model: Model, seq_len: int | None, recipe: requests.Recipe | None) -> dict[str, object]:
+def about(model: Model, seq_len: int | None, recipe: requests.Recipe | None) -> dict[str, object]:
     """The fields that a model given as a module fills in; what the caller says goes before."""
     if hasattr(model, "named_parameters"):
         from .torch import describe
@@ -160,7 +160,7 @@ def _request(**fields: object) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _answer(verb: str, request: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON holds anything
+def answer(verb: str, request: Mapping[str, Any]) -> Any:
     return json.loads(call(verb, to_json(request)))
 
 
@@ -171,7 +171,7 @@ def to_json(request: Mapping[str, Any]) -> str:
     '{"seq_len": 1}'
     """
 
-    def plain(value: Any) -> Any:  # noqa: ANN401 - JSON holds anything
+    def plain(value: Any) -> Any:
         if hasattr(value, "item"):
             return value.item()
         return str(value)

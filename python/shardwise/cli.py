@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from . import _cli_launch as launch
 from ._error import Error
 from ._model import model_spec
 from ._native import call, call_text, version
@@ -40,7 +41,11 @@ _SEARCH = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and gives its exit status."""
-    given = _parser().parse_args(argv)
+    words = list(sys.argv[1:] if argv is None else argv)
+    # What follows the first -- of `run` is the command to launch, whatever it looks like.
+    words, command = _split(words) if words[:1] == ["run"] else (words, [])
+    given = _parser().parse_args(words)
+    given.command = command
     run: Callable[[argparse.Namespace], int] = given.run
     try:
         status = run(given)
@@ -55,6 +60,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     return status
 
 
+def _split(words: list[str]) -> tuple[list[str], list[str]]:
+    at = words.index("--") if "--" in words else len(words)
+    return words[:at], words[at + 1 :]
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="shardwise",
@@ -66,12 +76,13 @@ def _parser() -> argparse.ArgumentParser:
     plan.add_argument("--global-batch", type=int, required=True, help="sequences per step")
     estimate = _training(commands, "estimate", "what one given layout needs", _LAYOUT)
     estimate.add_argument("--global-batch", type=int, help="sequences per step")
+    launching = _launching(commands)
     describe = commands.add_parser("describe", help="what a model is made of")
     describe.add_argument("model", metavar="MODEL", help=_MODEL)
     describe.set_defaults(run=_describe)
     catalog = commands.add_parser("catalog", help="accelerators, links, cloud shapes, prices")
     catalog.set_defaults(run=_catalog)
-    for command in (plan, estimate, describe, catalog):
+    for command in (plan, estimate, describe, catalog, *launching):
         command.add_argument("--json", action="store_true", help="the whole report as JSON")
         command.add_argument("--catalog", metavar="FILE", help="catalogue rows of your own, JSON")
     return parser
@@ -103,15 +114,45 @@ def _training(
         help="any field of the request, as recipe.lora.rank=32",
     )
     command.set_defaults(
-        run=_train, verb=verb, fields=[f for f, _ in {**_RECIPE, **options}.values()]
+        run=_train, act=None, verb=verb, fields=[f for f, _ in {**_RECIPE, **options}.values()]
     )
     return command
 
 
+def _launching(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+) -> list[argparse.ArgumentParser]:
+    """The commands around a launch; gives those that take a whole request."""
+    export = _training(commands, "export", "the best layout in the words of a tool", _SEARCH)
+    export.add_argument("--global-batch", type=int, required=True, help="sequences per step")
+    export.add_argument("--to", metavar="TOOL", required=True, help=_TOOLS)
+    export.set_defaults(act=launch.export)
+    run = _training(commands, "run", "plan, then launch: run MODEL ... -- torchrun ...", _SEARCH)
+    run.add_argument("--global-batch", type=int, required=True, help="sequences per step")
+    run.set_defaults(act=launch.run)
+    check = commands.add_parser("check", help="whether what a config file of a tool says fits")
+    check.add_argument("config", metavar="CONFIG", help="a file of Accelerate, DeepSpeed, ...")
+    check.add_argument("--model", metavar="MODEL", required=True, help=_MODEL)
+    check.add_argument("--on", metavar="CLUSTER", required=True, help=_CLUSTER)
+    check.add_argument("--seq-len", type=int, help="tokens per sequence, if the file does not say")
+    check.add_argument(
+        "--global-batch", type=int, help="sequences per step, in place of the file's"
+    )
+    check.add_argument("--format", metavar="TOOL", help="its format, where the guess is wrong")
+    check.set_defaults(run=launch.check)
+    calibrate = commands.add_parser("calibrate", help="measure this machine (needs torch)")
+    calibrate.add_argument("-o", "--output", metavar="FILE", default="cluster.json")
+    calibrate.add_argument("--seconds", type=float, default=10.0, help="about how long")
+    calibrate.add_argument("--processes", type=int, default=2, help="ranks of CPU collectives")
+    calibrate.set_defaults(run=launch.calibrate)
+    return [export, run]
+
+
+_TOOLS = "accelerate, deepspeed, torchtitan, transformers, slurm, torchrun, skypilot, ..."
 _CLUSTER = "8xH100-SXM-80GB, '4 x p5.48xlarge', or a cluster file (JSON)"
 
 
-def _value(text: str) -> Any:  # noqa: ANN401 - JSON holds anything
+def _value(text: str) -> Any:
     """A number, list or truth value as JSON writes it, else the text itself."""
     try:
         return json.loads(text)
@@ -137,7 +178,7 @@ def _put(request: dict[str, Any], path: str, value: object) -> None:
     request[last] = value
 
 
-def _file(path: str, field: str) -> Any:  # noqa: ANN401 - JSON holds anything
+def _file(path: str, field: str) -> Any:
     try:
         with open(path, encoding="utf-8") as file:  # noqa: PTH123 - pathlib costs at start
             return json.load(file)
@@ -146,7 +187,7 @@ def _file(path: str, field: str) -> Any:  # noqa: ANN401 - JSON holds anything
 
 
 def _train(given: argparse.Namespace) -> int:
-    cluster = _file(given.on, "cluster") if given.on.endswith(".json") else given.on
+    cluster = launch.cluster_of(given.on)
     request: dict[str, Any] = {
         "model": model_spec(given.model),
         "cluster": cluster,
@@ -163,6 +204,9 @@ def _train(given: argparse.Namespace) -> int:
             _put(request, field, getattr(given, field))
     for field, value in given.set:
         _put(request, field, value)
+    if given.act is not None:
+        act: Callable[[argparse.Namespace, dict[str, Any]], int] = given.act
+        return act(given, request)
     answer = json.loads(_print(given, request))
     fits = answer["feasible"] if given.verb == "plan" else answer["fit"]["headroom"] >= 0
     return FITS if fits else NOTHING_FITS

@@ -68,12 +68,12 @@ class Description:
 
 def describe(
     model: nn.Module | object,
-    *args: Any,  # noqa: ANN401 - what the model is called with
+    *args: Any,
     loss: Loss | None = None,
     units: Units = None,
     tokens: int = 1,
     name: str | None = None,
-    **kwargs: Any,  # noqa: ANN401 - what the model is called with
+    **kwargs: Any,
 ) -> Description:
     """Describes a module, real or on the meta device, with or without adapters.
 

@@ -30,10 +30,10 @@ def fake_copy(model: nn.Module, mode: FakeTensorMode, dtype: torch.dtype | None)
         return copy.deepcopy(model, memo)
 
 
-def batched(inputs: Any, mode: FakeTensorMode, times: int, dtype: torch.dtype | None) -> Any:  # noqa: ANN401 - any structure of tensors
+def batched(inputs: Any, mode: FakeTensorMode, times: int, dtype: torch.dtype | None) -> Any:
     """The inputs with their first dimension ``times`` as long, fake; floats take ``dtype``."""
 
-    def one(leaf: Any) -> Any:  # noqa: ANN401 - leaves that are no tensors pass
+    def one(leaf: Any) -> Any:
         if not isinstance(leaf, torch.Tensor):
             return leaf
         wanted = dtype if dtype is not None and leaf.is_floating_point() else leaf.dtype

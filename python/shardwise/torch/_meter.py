@@ -117,7 +117,7 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         types: object,
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
-    ) -> Any:  # noqa: ANN401 - whatever the operation gives
+    ) -> Any:
         out = func(*args, **(kwargs or {}))
         part = self._part()
         made = [t for t in pytree.tree_leaves(out) if isinstance(t, torch.Tensor)]
@@ -130,7 +130,7 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._work(part, func, args, made)
         return out
 
-    def _work(self, part: Part, func: Any, args: tuple[Any, ...], made: list[torch.Tensor]) -> None:  # noqa: ANN401
+    def _work(self, part: Part, func: Any, args: tuple[Any, ...], made: list[torch.Tensor]) -> None:
         if getattr(func, "is_view", False):
             return
         shape = product(func, args, made)

@@ -57,7 +57,7 @@ _SHAPES: dict[Any, Callable[[tuple[Any, ...], list[torch.Tensor]], Shape]] = {
 }
 
 
-def product(func: Any, args: tuple[Any, ...], made: list[torch.Tensor]) -> Shape | None:  # noqa: ANN401
+def product(func: Any, args: tuple[Any, ...], made: list[torch.Tensor]) -> Shape | None:
     """Rows, columns, depth and number of the matrix products an operation makes, if it does."""
     shape = _SHAPES.get(getattr(func, "overloadpacket", None))
     return None if shape is None else shape(args, made)

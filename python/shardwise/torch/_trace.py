@@ -56,7 +56,7 @@ class Example:
         return max(sizes, default=1)
 
 
-def total_loss(output: Any) -> torch.Tensor:  # noqa: ANN401 - whatever the model gives
+def total_loss(output: Any) -> torch.Tensor:
     """The output's own loss, else the sum of its floating tensors."""
     own = getattr(output, "loss", None)
     if own is None and isinstance(output, Mapping):

@@ -1,0 +1,115 @@
+"""The commands around a launch: export, check, run, calibrate."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from ._error import Error
+from ._model import model_spec
+from ._native import call, call_text
+
+
+def cluster_of(text: str) -> Any:
+    """A cluster by name, or the contents of a cluster file."""
+    if not text.endswith(".json"):
+        return text
+    try:
+        return json.loads(Path(text).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as e:
+        raise Error.of("cluster", "syntax", f"{text}: {e}", "a file that holds JSON") from e
+
+
+def export(given: argparse.Namespace, request: dict[str, Any]) -> int:
+    """Plans for a tool and prints the plan in its words."""
+    from . import formats
+    from ._verbs import plan_request
+
+    search = request.setdefault("search", {})
+    if given.to in formats.SHARDINGS and not search.get("shardings"):
+        search["shardings"] = list(formats.SHARDINGS[given.to])
+    plan = plan_request(request)
+    if not plan.feasible:
+        print(plan, end="", file=sys.stderr)
+        return 1
+    print(formats.export(plan, given.to), end="")
+    return 0
+
+
+def check(given: argparse.Namespace) -> int:
+    """Whether what a config file says fits: the gate of a batch system or of CI."""
+    from . import formats
+
+    try:
+        text = Path(given.config).read_text(encoding="utf-8")
+    except OSError as e:
+        raise Error.of("config", "unknown_name", f"{given.config}: {e}", "a file") from e
+    found = formats.read(text, given.format)
+    cluster = cluster_of(given.on)
+    world = found.world or gpus(cluster)
+    request = found.request(model_spec(given.model), cluster, seq_len=given.seq_len, world=world)
+    if given.global_batch is not None:
+        request["global_batch"] = given.global_batch
+    asked = json.dumps(request)
+    answer = json.loads(call("estimate", asked))
+    print(call_text("estimate", asked), end="")
+    return 0 if answer["fit"]["verdict"] != "does_not_fit" else 1
+
+
+def gpus(cluster: object) -> int:
+    """Accelerators of a cluster, as the core reads it; any small model will do to ask."""
+    asked = {"model": "gpt2", "cluster": cluster, "seq_len": 1}
+    found = json.loads(call("estimate", json.dumps(asked)))["cluster"]
+    return int(found["nodes"] * found["gpus_per_node"])
+
+
+def run(given: argparse.Namespace, request: dict[str, Any]) -> int:
+    """Plans, passes the choice by environment, and becomes the command."""
+    from ._verbs import plan_request
+
+    command: list[str] = given.command
+    if not command:
+        raise Error.of("command", "missing_field", "nothing", "-- and a command, as torchrun ...")
+    program = shutil.which(command[0])
+    if program is None:
+        raise Error.of("command", "unknown_name", command[0], "a program that exists")
+    search = request.setdefault("search", {})
+    if not search.get("shardings"):
+        search["shardings"] = ["ddp", "fsdp2"] if gpus(request["cluster"]) > 1 else ["none"]
+    plan = plan_request(request)
+    print(str(plan).splitlines()[0], file=sys.stderr)
+    if not plan.feasible:
+        return 1
+    os.environ["SHARDWISE_REQUEST"] = json.dumps(chosen(plan.request, plan.layout))
+    sys.stdout.flush()
+    os.execv(program, command)
+
+
+def chosen(request: Any, layout: Any) -> dict[str, Any]:
+    """The estimate request of a plan's choice."""
+    from dataclasses import asdict
+
+    kept = {key: value for key, value in request.items() if key != "search"}
+    return {**kept, "layout": asdict(layout)}
+
+
+def calibrate(given: argparse.Namespace) -> int:
+    """Measures this machine and saves a cluster file."""
+    from ._cluster import Cluster
+
+    cluster = Cluster.calibrate(seconds=given.seconds, processes=given.processes)
+    cluster.save(given.output)
+    row = cluster["accelerator"]
+    print(
+        f"{given.output}: {row['name']}, bf16 {row['bf16_tflops']:.3g} TFLOP/s, "
+        f"fp32 {row['fp32_tflops']:.3g} TFLOP/s, memory {row['bandwidth_gb_s']:.3g} GB/s"
+    )
+    if "link" in cluster:
+        link = cluster["link"]
+        print(f"  {link['kind']}: {link['gb_s']:.3g} GB/s, {link['latency_us']:.3g} us")
+    return 0

@@ -1,0 +1,126 @@
+"""What every format says in its own words: the layout, the recipe and the batch of one training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from .._error import Error
+
+if TYPE_CHECKING:
+    from .._results import Estimate, Plan
+    from ..answers import Cluster, Layout
+
+FSDP1 = {
+    "FULL_SHARD": "FULL_SHARD",
+    "SHARD_GRAD_OP": "SHARD_GRAD_OP",
+    "NO_SHARD": "NO_SHARD",
+    "HYBRID_SHARD": "HYBRID_SHARD",
+    "_HYBRID_SHARD_ZERO2": "HYBRID_SHARD_ZERO2",
+}
+"""FSDP1's strategies, as shardwise and as Accelerate name them."""
+
+ZERO = {"zero1": 1, "zero2": 2, "zero3": 3}
+"""DeepSpeed's stages."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """One training as it will be launched."""
+
+    layout: Layout
+    cluster: Cluster
+    recipe: Mapping[str, Any]
+    seq_len: int
+    global_batch: int
+    gradient_accumulation: int
+    layer_classes: tuple[str, ...] = ()
+    """Classes that FSDP wraps; without them the format's own default for the model."""
+
+    @classmethod
+    def of(cls, answer: Plan | Estimate, layer_classes: tuple[str, ...] = ()) -> Setup:
+        """The setup of an estimate, or of the best of a plan."""
+        best = answer.best
+        return cls(
+            layout=best.layout,
+            cluster=best.cluster,
+            recipe=answer.request.get("recipe") or {},
+            seq_len=best.seq_len,
+            global_batch=best.global_batch,
+            gradient_accumulation=best.gradient_accumulation,
+            layer_classes=layer_classes,
+        )
+
+    @property
+    def world(self) -> int:
+        """Accelerators in all."""
+        return self.cluster.nodes * self.cluster.gpus_per_node
+
+    @property
+    def compute(self) -> str:
+        """Format of the matrix products; the core's default is bf16."""
+        return str(self.recipe.get("compute", "bf16"))
+
+    @property
+    def mixed_precision(self) -> str:
+        """The same as Accelerate and DeepSpeed say it: ``bf16``, ``fp16``, ``fp8`` or ``no``."""
+        return {"fp32": "no", "tf32": "no", "mxfp8": "fp8", "nvfp4": "fp8"}.get(
+            self.compute, self.compute
+        )
+
+    def offloads(self, what: str) -> bool:
+        """Whether something leaves the device between uses."""
+        return what in self.layout.offload
+
+    def cannot(self, tool: str, allowed: str) -> Error:
+        """The fault that a tool has no word for the layout's strategy."""
+        return Error.of(
+            "layout.sharding", "conflict", self.layout.sharding, f"for {tool}: {allowed}"
+        )
+
+    def only_data_parallel(self, tool: str) -> None:
+        """Refuses degrees that the tool does not have."""
+        for degree in ("tensor_parallel", "pipeline_parallel", "context_parallel"):
+            if getattr(self.layout, degree) > 1:
+                raise Error.of(
+                    f"layout.{degree}", "conflict", getattr(self.layout, degree), f"1 for {tool}"
+                )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What a file of some format says of a training; what it leaves open is absent."""
+
+    layout: Mapping[str, Any] = field(default_factory=dict)
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    seq_len: int | None = None
+    global_batch: int | None = None
+    gradient_accumulation: int | None = None
+    world: int | None = None
+    """Processes, where the file says how many."""
+
+    def request(
+        self, model: object, cluster: object, *, seq_len: int | None, world: int
+    ) -> dict[str, Any]:
+        """The estimate request that asks whether this training fits."""
+        layout = {"data_parallel_shard": 0, **self.layout}
+        length = seq_len or self.seq_len
+        if length is None:
+            raise Error.of("seq_len", "missing_field", "nothing", "tokens per sequence")
+        request: dict[str, Any] = {
+            "model": model,
+            "cluster": cluster,
+            "seq_len": length,
+            "layout": layout,
+            "recipe": dict(self.recipe),
+        }
+        batch = self.global_batch
+        if batch is None and self.gradient_accumulation:
+            inner = 1
+            for degree in ("tensor_parallel", "pipeline_parallel", "context_parallel"):
+                inner *= layout.get(degree, 1)
+            batch = layout.get("micro_batch", 1) * self.gradient_accumulation * (world // inner)
+        if batch is not None:
+            request["global_batch"] = batch
+        return request

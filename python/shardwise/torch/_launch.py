@@ -1,0 +1,192 @@
+"""The line before launch: plan, agree on it over all ranks, stop early when nothing fits."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .._error import Error
+from .._model import model_spec
+from .._verbs import estimate_request, plan_request, to_json
+from ._describe import describe
+from ._detect import detect
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from .. import requests
+    from .._results import Estimate, Plan
+
+SWITCH = "SHARDWISE"
+"""Environment: ``off`` disables the hook."""
+
+CHOICE = "SHARDWISE_REQUEST"
+"""Environment: an estimate request that was chosen before, as ``shardwise run`` passes it."""
+
+CLUSTER = "SHARDWISE_CLUSTER"
+"""Environment: a cluster by name, or the path of a cluster file."""
+
+_TORCH = ("ddp", "fsdp2")
+"""Strategies that torch alone runs on several ranks."""
+
+
+class DoesNotFit(RuntimeError):  # noqa: N818 - the answer's own verdict
+    """No layout fits the machines; ``plan`` says by how much."""
+
+    def __init__(self, plan: Plan | Estimate) -> None:
+        self.plan = plan
+        best = plan.best
+        said = f"nothing fits: {best.fit.reason}"
+        changes = getattr(plan, "nearest_changes", ())
+        if changes:
+            said += "; would fit with " + "; or ".join(changes[:3])
+        super().__init__(said)
+
+
+def prelaunch(
+    model: nn.Module | object,
+    *inputs: Any,
+    seq_len: int | None = None,
+    global_batch: int,
+    cluster: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    recipe: requests.Recipe | None = None,
+    search: requests.Search | None = None,
+    environ: Mapping[str, str] | None = None,
+    **describing: Any,
+) -> Plan | Estimate | None:
+    """Plans the run that is about to start; the same plan on every rank.
+
+    Call it before ``init_process_group``: when nothing fits, every rank raises before NCCL starts.
+    Rank 0 prints one line. With ``SHARDWISE=off`` it does nothing and gives none.
+
+    Args:
+        model: what is trained; an unknown module needs example ``inputs``.
+        *inputs: example inputs, for the trace of an unknown module.
+        seq_len: tokens per sequence; a traced module knows its own.
+        global_batch: sequences per optimizer step, all ranks together.
+        cluster: the machines; without it ``SHARDWISE_CLUSTER``, else what is detected.
+        recipe: method, number formats, kernels, optimizer.
+        search: what may vary; without it DDP and FSDP2.
+        environ: in place of ``os.environ``.
+        **describing: further arguments of ``describe``.
+
+    Raises:
+        DoesNotFit: when no layout fits.
+        Error: for a request that cannot be read.
+    """
+    env = os.environ if environ is None else environ
+    if env.get(SWITCH, "").lower() == "off":
+        return None
+
+    def ask() -> dict[str, Any]:
+        if CHOICE in env:
+            chosen: dict[str, Any] = json.loads(env[CHOICE])
+            return chosen
+        described = describe(model, *inputs, **describing)
+        length = seq_len or described.tokens
+        if length is None:
+            raise Error.of("seq_len", "missing_field", "nothing", "tokens per sequence")
+        return {
+            "model": model_spec(described),
+            "cluster": machines(cluster, env),
+            "seq_len": length,
+            "global_batch": global_batch,
+            "recipe": {**described.recipe, **(recipe or {})},
+            "search": _search(search, env),
+        }
+
+    request = agreed(ask, env)
+    answer: Plan | Estimate = (
+        estimate_request(request) if "layout" in request else plan_request(request)
+    )
+    if answer.best.fit.verdict == "does_not_fit":
+        raise DoesNotFit(answer)
+    if _rank(env) == 0:
+        print(f"shardwise: {one_line(answer)}", file=sys.stderr)
+    return answer
+
+
+def one_line(answer: Plan | Estimate) -> str:
+    """A plan in one line: what will run, its memory and its time."""
+    best = answer.best
+    layout = best.layout
+    return (
+        f"{layout.sharding}, micro-batch {layout.micro_batch} x "
+        f"{best.gradient_accumulation}, recompute {layout.recompute}: "
+        f"{best.memory.allocated / 2**30:.2f} GiB of {best.fit.capacity / 2**30:.2f} allocated, "
+        f"{best.step.time.total:.3g} s a step"
+    )
+
+
+def machines(
+    cluster: str | os.PathLike[str] | Mapping[str, Any] | None, env: Mapping[str, str]
+) -> str | dict[str, Any]:
+    """The cluster that is meant: given, named by the environment, or detected."""
+    given = env.get(CLUSTER) if cluster is None else cluster
+    if given is None:
+        return detect(env)
+    if isinstance(given, Mapping):
+        return dict(given)
+    if str(given).endswith(".json"):
+        try:
+            read: dict[str, Any] = json.loads(Path(given).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as e:
+            raise Error.of("cluster", "syntax", f"{given}: {e}", "a file that holds JSON") from e
+        return read
+    return str(given)
+
+
+def _search(search: requests.Search | None, env: Mapping[str, str]) -> dict[str, Any]:
+    asked: dict[str, Any] = dict(search or {})
+    if not asked.get("shardings"):
+        asked["shardings"] = list(_TORCH) if int(env.get("WORLD_SIZE", "1")) > 1 else []
+    return asked
+
+
+def _rank(env: Mapping[str, str]) -> int:
+    return int(env.get("RANK", env.get("SLURM_PROCID", "0")))
+
+
+def agreed(ask: Callable[[], dict[str, Any]], env: Mapping[str, str]) -> dict[str, Any]:
+    """The request that rank 0 makes, on every rank; the core then gives each the same answer.
+
+    The ranks meet in a process group that is there, else in the store that torchrun keeps. Without
+    either each rank asks for itself.
+    """
+    import torch.distributed as dist
+    from torch.distributed import TCPStore  # type: ignore[attr-defined]
+
+    if dist.is_available() and dist.is_initialized():
+        box: list[str | None] = [_outcome(ask) if dist.get_rank() == 0 else None]
+        dist.broadcast_object_list(box, src=0)
+        return _read(box[0] or "{}")
+    if int(env.get("WORLD_SIZE", "1")) > 1 and env.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        port = int(env["MASTER_PORT"])
+        wait = timedelta(seconds=300)
+        store = TCPStore(env["MASTER_ADDR"], port, is_master=False, timeout=wait)
+        key = f"shardwise/{env.get('TORCHELASTIC_RESTART_COUNT', '0')}"
+        if _rank(env) == 0:
+            store.set(key, _outcome(ask))
+        return _read(store.get(key).decode())
+    return ask()
+
+
+def _outcome(ask: Callable[[], dict[str, Any]]) -> str:
+    """The request or the fault, so that no rank waits for one that failed."""
+    try:
+        return to_json({"request": ask()})
+    except Error as e:
+        return json.dumps({"fault": e.args[0]})
+
+
+def _read(text: str) -> dict[str, Any]:
+    outcome = json.loads(text)
+    if "fault" in outcome:
+        raise Error(outcome["fault"])
+    request: dict[str, Any] = outcome["request"]
+    return request
