@@ -14,7 +14,7 @@ pub use report::{MemoryReport, Phase};
 
 use crate::layout::{Layout, Recompute, Schedule};
 use crate::quantity::Bytes;
-use crate::term::{Interval80, Term, Terms};
+use crate::term::{Term, Terms};
 use crate::workload::{Batch, Block, Model, Recipe};
 use runtime::Outside;
 use timeline::{Instant, Parts, Share, Stage};

@@ -18,8 +18,12 @@ use crate::error::{Error, ErrorCode, Result};
 
 /// Reads a value of type `T`.
 pub(crate) fn from_text<T: DeserializeOwned>(text: &str) -> Result<T> {
-    let value = parse(text)?;
-    T::deserialize(Reader(&value)).map_err(|fault| fault.0)
+    from_value(&parse(text)?)
+}
+
+/// Reads a value of type `T` from parsed JSON.
+pub(crate) fn from_value<T: DeserializeOwned>(value: &Value) -> Result<T> {
+    T::deserialize(Reader(value)).map_err(|fault| fault.0)
 }
 
 fn parse(text: &str) -> Result<Value> {

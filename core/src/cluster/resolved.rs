@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::vocabulary::vocabulary;
 use crate::{Bytes, BytesPerSecond, FlopsPerSecond, Seconds, UsdPerSecond, Watts};

@@ -26,7 +26,8 @@ use serde_json::{Map, Value};
 
 use super::block::{Block, BlockKind, Stream};
 use super::model::{Model, Run};
-use crate::error::{Error, ErrorCode, Result, in_range};
+use crate::error::{Result, in_range};
+use crate::read::from_value;
 
 /// `fixed + per_token x tokens`, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
@@ -123,11 +124,7 @@ const MOST_PARTS: f64 = 100_000.0;
 
 /// Reads a traced model. `field` is where the request holds it.
 pub(super) fn read(map: &Map<String, Value>, field: &str) -> Result<Model> {
-    let spec: Spec = serde_path_to_error::deserialize(Value::Object(map.clone())).map_err(|e| {
-        let path = e.path().to_string();
-        let path = if path == "." { String::new() } else { path };
-        Error::new(path, ErrorCode::WrongType, e.inner(), "what shardwise.describe gives").under(field)
-    })?;
+    let spec: Spec = from_value(&Value::Object(map.clone())).map_err(|e| e.under(field))?;
     let at = |name: &str| format!("{field}.{name}");
     in_range(&at("tokens"), spec.tokens as f64, 1.0, 1e8)?;
     in_range(&at("parts"), spec.parts.len() as f64, 1.0, MOST_PARTS)?;
