@@ -1,0 +1,46 @@
+//! The requests that are timed.
+
+use serde_json::{Value, json};
+use shardwise::api::{EstimateRequest, PlanRequest};
+
+/// One layout of an 8B model on one node, every choice made.
+///
+/// # Panics
+/// Never: the request is well formed.
+#[must_use]
+pub fn one_layout() -> EstimateRequest {
+    read(json!({
+        "model": "llama-3.1-8b", "cluster": "8xH100-SXM-80GB", "seq_len": 8192, "global_batch": 64,
+        "layout": { "sharding": "fsdp2", "recompute": "full", "micro_batch": 2 },
+        "run": { "tokens": 1e10 },
+    }))
+}
+
+/// The search over one node.
+///
+/// # Panics
+/// Never: the request is well formed.
+#[must_use]
+pub fn one_node() -> PlanRequest {
+    read(json!({
+        "model": "llama-3.1-8b", "cluster": "8xH100-SXM-80GB", "seq_len": 8192, "global_batch": 64,
+        "run": { "tokens": 1e10 },
+    }))
+}
+
+/// The search over 64 nodes, tensor and pipeline degrees open.
+///
+/// # Panics
+/// Never: the request is well formed.
+#[must_use]
+pub fn many_nodes() -> PlanRequest {
+    read(json!({
+        "model": "llama-3.1-70b", "cluster": "512xH100-SXM-80GB", "seq_len": 8192, "global_batch": 1024,
+        "recipe": { "framework": "megatron" },
+        "search": { "tensor_parallel": [1, 2, 4, 8], "pipeline_parallel": [1, 2, 4, 8] },
+    }))
+}
+
+fn read<T: serde::de::DeserializeOwned>(request: Value) -> T {
+    serde_json::from_value(request).expect("a request of the core's own form")
+}
