@@ -107,7 +107,7 @@ test("nothing moves by itself", async () => {
       new Promise((done) => {
         let sum = 0;
         new PerformanceObserver((list) => {
-          for (const entry of list.getEntries()) sum += /** @type {any} */ (entry).value;
+          for (const entry of list.getEntries()) sum += /** @type {{ value?: number }} */ (entry).value ?? 0;
         }).observe({ type: "layout-shift", buffered: true });
         setTimeout(() => done(sum), 500);
       }),

@@ -61,6 +61,7 @@ test("the address holds the whole set-up and brings it back", async () => {
   await page.reload();
   await settled(page);
   assert.equal(await verdict(page), before);
+  await unfold(page);
   assert.equal(await page.locator("[data-path='recipe.lora.rank']").inputValue(), "64");
   assert.ok(await page.locator("[data-path='search.shardings'][data-value='zero3']").isChecked());
   assert.ok(!(await page.locator("[data-path='search.shardings'][data-value='ddp']").isChecked()));

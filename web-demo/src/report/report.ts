@@ -87,7 +87,9 @@ export function report(actions: Actions): Report {
       tasks.shift()?.();
       if (tasks.length > 0) setTimeout(next);
     };
-    setTimeout(next);
+    // The first answer comes at once and whole, so that nothing on the page is pushed about.
+    if (own === 1) for (const task of tasks) task();
+    else setTimeout(next);
   };
 
   return {
