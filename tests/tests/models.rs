@@ -33,7 +33,7 @@ fn presets_are_exact() {
 
 #[test]
 fn other_sizes_options_and_defaults_are_exact() {
-    assert_exact(&data("variants/param_counts.csv"), 203);
+    assert_exact(&data("variants/param_counts.csv"), 204);
 }
 
 #[test]
