@@ -33,7 +33,25 @@ fn presets_are_exact() {
 
 #[test]
 fn other_sizes_options_and_defaults_are_exact() {
-    assert_exact(&data("variants/param_counts.csv"), 203);
+    assert_exact(&data("variants/param_counts.csv"), 204);
+}
+
+#[test]
+fn presets_counted_as_variants_agree() {
+    let mut reader = csv::Reader::from_path(data("variants/param_counts.csv")).unwrap();
+    let presets: Vec<&str> = shardwise::preset_names().collect();
+    let mut seen = 0;
+    for row in reader.deserialize::<BTreeMap<String, String>>() {
+        let row = row.unwrap();
+        let name = row["model"].trim_end_matches("-text");
+        if presets.contains(&name) {
+            let counts = ModelSpec::from(name).resolve("model").unwrap().counts();
+            assert_eq!(counts.total.to_string(), row["total"], "{name}");
+            assert_eq!(counts.buffers.to_string(), row["buffers"], "{name}");
+            seen += 1;
+        }
+    }
+    assert!(seen >= 45, "{seen}");
 }
 
 fn variants() -> Vec<Map<String, Value>> {

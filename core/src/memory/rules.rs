@@ -124,8 +124,14 @@ impl Reader<'_, '_> {
     fn run(&mut self, block: &Block) -> BlockBytes {
         let m = self.mode;
         let cut = m.sequence_parallel;
-        for info in block.slots.iter().take(2) {
-            let id = self.tape.tensor(self.elements(info.width as f64, cut), m.residual, m.input_grad);
+        for (i, info) in block.slots.iter().take(2).enumerate() {
+            let elements = self.elements(info.width as f64, cut);
+            // The encoder's output lives as long as the decoder does, whichever layers keep it.
+            let id = if i == 0 {
+                self.tape.tensor(elements, m.residual, m.input_grad)
+            } else {
+                self.tape.borrowed(elements, m.residual, m.input_grad)
+            };
             self.slots.push(Place { id, cut, origin: Origin::Other });
         }
         let input = 0;

@@ -149,6 +149,8 @@ pub enum AttentionBias {
     Alibi,
     /// A learned table of relative positions (T5), the same for the whole batch.
     Relative,
+    /// One tensor that all layers share (T5's cross-attention adds zeros).
+    Shared,
 }
 
 /// Scaled dot-product attention; inputs are q, k, v.

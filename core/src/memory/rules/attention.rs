@@ -77,13 +77,18 @@ impl Reader<'_, '_> {
             AttentionBias::None => Line::ZERO,
             // Made once for all layers; autocast casts it in each.
             AttentionBias::Alibi if self.mode.autocast => Line::per_token(seq * heads),
-            AttentionBias::Alibi => Line::ZERO,
+            AttentionBias::Alibi | AttentionBias::Shared => Line::ZERO,
             AttentionBias::Relative => Line::fixed(seq * seq * heads),
         };
         if bias != Line::ZERO {
             let width = self.tape.width(q);
             let bias = self.tape.tensor(bias, width, false);
             self.tape.keep(bias);
+        }
+        if spec.bias == AttentionBias::Relative && spec.causal {
+            // The mask that chose between the table's values and minus infinity.
+            let mask = self.tape.tensor(Line::fixed(seq * seq), 1.0, false);
+            self.tape.keep(mask);
         }
     }
 

@@ -26,6 +26,9 @@ impl Reader<'_, '_> {
         if m.autocast && m.weight > m.compute && self.tape.grad(entry) {
             self.tape.weight_copy(r.inputs as f64 * experts * m.compute);
         }
+        if r.kind == RouterKind::SparseMixer {
+            return self.drawn(logits, experts, r.top_k);
+        }
         let (scored, soft) = match r.kind {
             RouterKind::TopKSoftmax => (k, width),
             RouterKind::SigmoidFp32Input => (experts, width),
@@ -59,6 +62,25 @@ impl Reader<'_, '_> {
         }
         if !kept_wide {
             weights = self.cast(weights, m.compute);
+        }
+        weights
+    }
+
+    /// Experts drawn one after the other: each time a mask, a softmax in the logits' type (fp32 under
+    /// autocast), the chosen index and its probability.
+    fn drawn(&mut self, logits: Id, experts: f64, top_k: u64) -> Id {
+        let soft = if self.mode.autocast { FP32 } else { self.tape.width(logits) };
+        let weights = self.tape.tensor(Line::per_token(top_k as f64), soft, true);
+        for _ in 0..top_k {
+            let probabilities = self.tape.tensor(Line::per_token(experts), soft, true);
+            self.tape.step(&[logits], probabilities);
+            self.tape.keep(probabilities);
+            let masks_and_index = self.tape.tensor(Line::per_token(experts + INT64), 1.0, false);
+            self.tape.keep(masks_and_index);
+            let chosen = self.tape.tensor(Line::per_token(1.0), soft, true);
+            self.tape.step(&[probabilities], chosen);
+            self.tape.keep(chosen);
+            self.tape.step(&[chosen], weights);
         }
         weights
     }

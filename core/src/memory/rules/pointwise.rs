@@ -115,7 +115,8 @@ impl Reader<'_, '_> {
             _ => 0.0,
         };
         if spread > 0.0 && !self.mode.fused() {
-            let angles = self.tape.tensor(Line::per_token(spread * r.rotated as f64), width, false);
+            // One row a position, the same for the whole batch.
+            let angles = self.tape.tensor(Line::fixed(m.seq * spread * r.rotated as f64), width, false);
             self.tape.keep(angles);
         }
         let origin = match r.kind {

@@ -26,8 +26,7 @@ fn attend(b: &mut BlockBuilder, x: Slot, memory: Option<Slot>, t: T5, causal: bo
     (spec.causal, spec.dropout, spec.softmax_fp32) = (causal, t.dropout, false);
     // Cross-attention has a position bias too, but it is all zeros and shared by the layers.
     spec.cross = memory.is_some();
-    spec.masked = spec.cross;
-    spec.bias = if spec.cross { AttentionBias::None } else { AttentionBias::Relative };
+    spec.bias = if spec.cross { AttentionBias::Shared } else { AttentionBias::Relative };
     let normed = b.norm(x, NORM);
     let source = memory.unwrap_or(normed);
     let q = b.linear(normed, "q", t.h.q(), false, Split::Column);
