@@ -230,7 +230,7 @@ mod tests {
             (r#""parameters": -1"#, "model.parts[0].parameters"),
             (r#""parameters": 6, "colour": 1"#, "model.parts[0].colour"),
         ] {
-            let fault = spec(part).resolve("model").map_err(|e| e.field);
+            let fault = spec(part).resolve("model").map_err(|e| e.field.clone());
             assert_eq!(fault.err().as_deref(), Some(field));
         }
     }
