@@ -338,8 +338,8 @@ mod tests {
         m[1][0] = 0.003;
         let i = invert(m);
         for (j, row) in m.iter().enumerate() {
-            for k in 0..FACTORS {
-                let cell: f64 = (0..FACTORS).map(|l| row[l] * i[l][k]).sum();
+            let products = (0..FACTORS).map(|k| row.iter().zip(&i).map(|(a, b)| a * b[k]).sum::<f64>());
+            for (k, cell) in products.enumerate() {
                 assert!((cell - f64::from(u8::from(j == k))).abs() < 1e-9);
             }
         }

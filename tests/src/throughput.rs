@@ -31,8 +31,14 @@ fn measured_runs(file: &Path, out: &mut Score) -> Result<Vec<Run>, String> {
     let defects = defects(file);
     let mut runs = Vec::new();
     for line in text.lines().filter(|l| !l.trim().is_empty()) {
-        let row: Row = serde_json::from_str(line).map_err(|e| format!("{e} in {line:.60}"))?;
         out.rows += 1;
+        let row: Row = match serde_json::from_str(line) {
+            Ok(row) => row,
+            Err(e) => {
+                out.skip(format!("row cannot be read: {e}"));
+                continue;
+            }
+        };
         if row.check.complete_inputs != Some(true) {
             out.skip("inputs missing");
             continue;

@@ -1,16 +1,17 @@
 //! What one block costs one rank for one micro-batch: seconds forward, backward and recomputed, by
 //! kind of work, and the bytes its parallelism moves.
 
+mod precision;
+
 use super::attention::{self, Work};
 use super::flops::{expert_up, stops_early};
 use super::gemm::Gemm;
 use super::machine::Machine;
 use super::profile::{KernelStyle, Pass, Profile};
-use super::walk::{Slots, Visit, adapter_parameters, walk};
+use super::walk::{Slots, Visit, walk};
 use crate::layout::Layout;
 use crate::workload::{
-    AdapterKind, BaseQuantization, Block, BlockKind, Experts, ExpertsKind, Linear, LossKernel, Method,
-    OpKind, QatScheme, Recipe, Scan, Split, TracedPart,
+    Block, BlockKind, Experts, ExpertsKind, Linear, LossKernel, OpKind, Recipe, Scan, Split, TracedPart,
 };
 
 /// Grouped products of experts reach this share of one large product's rate.
@@ -34,11 +35,6 @@ const SCAN: Pass = Pass { forward: 150.0, backward: 350.0 };
 /// Host time of an expert layer without recorded graphs: its token counts cross to the host.
 /// Source: open corpus; small expert layers take as long on the H100 as on the B200.
 const EXPERT_HOST: Pass = Pass { forward: 1.75e-3, backward: 2.8e-3 };
-/// NF4 to 16 bits: half a byte read with its scales, two written.
-const DEQUANTIZE: f64 = 2.6;
-/// Look-up tables and odd strides hold dequantisation to this share of the streaming rate.
-/// Source: open corpus, 0.26 to 0.34.
-const DEQUANTIZE_RATE: f64 = 0.30;
 /// Backward launches more than forward: two products per linear, gradients to add.
 const BACKWARD_HOST: f64 = 1.6;
 
@@ -418,16 +414,6 @@ impl Builder<'_> {
         }
     }
 
-    fn casts(&mut self, v: &Visit<'_>, inputs: f64, outputs: f64) {
-        let per = self.machine.cast_read + self.machine.cast_write;
-        let forward = self.machine.stream(per * inputs);
-        self.cost.forward.cast += forward;
-        self.cost.backward.cast += self.machine.stream(per * outputs);
-        if v.recomputed {
-            self.cost.recompute.cast += forward;
-        }
-    }
-
     /// Frameworks that own the model pad the vocabulary so that tiles and ranks divide it.
     /// Source: Megatron-LM `--make-vocab-size-divisible-by 128`.
     fn padded_vocabulary(&self, n: f64) -> f64 {
@@ -437,69 +423,6 @@ impl Builder<'_> {
                 let unit = 128.0 * self.slice.tp;
                 (n / unit).ceil() * unit
             }
-        }
-    }
-
-    /// A low-rank adapter: skinny products, so traffic counts.
-    fn adapter(&mut self, v: &Visit<'_>, l: &Linear) {
-        let [a, b, c, d] = self.profile.adapter;
-        let (k, n) = match l.split {
-            Split::Row => (l.inputs as f64 / self.slice.tp, l.outputs as f64),
-            Split::Column => (l.inputs as f64, l.outputs as f64 / self.slice.tp),
-            _ => (l.inputs as f64, l.outputs as f64),
-        };
-        let pass = Pass { forward: a * (k + b * n), backward: c * (k + d * n) };
-        self.traffic(v, self.tokens, pass, 4.0);
-        let trained = adapter_parameters(self.recipe, l) as f64;
-        self.cost.dense += trained;
-        self.cost.trained_dense += trained;
-        if self.recipe.lora.kind == AdapterKind::Dora {
-            // Weight plus its update is formed and its rows' norms taken: B A written (2 B), both
-            // read and the sum written (6 B), the sum read in fp32 (4 B).
-            self.traffic(
-                v,
-                l.inputs as f64 * l.outputs as f64 / self.cut(l.split),
-                Pass { forward: 12.0, backward: 0.0 },
-                4.0,
-            );
-        }
-    }
-
-    /// Dequantisation of a frozen base, or fake quantisation of a trained one.
-    fn quantization(&mut self, v: &Visit<'_>, l: &Linear, parameters: f64) {
-        if l.name == "lm_head" {
-            return;
-        }
-        match self.recipe.method {
-            Method::Qlora => {
-                let stored = match self.recipe.base_quantization {
-                    BaseQuantization::Nf4 | BaseQuantization::Fp4 | BaseQuantization::GptqInt4 => 0.5625,
-                    BaseQuantization::Int8 => 1.0,
-                };
-                let time = self.machine.stream(parameters * DEQUANTIZE) / DEQUANTIZE_RATE;
-                self.cost.quantized += parameters;
-                self.cost.quantized_bytes += parameters * stored;
-                self.cost.forward.dequantize += time;
-                self.cost.backward.dequantize += time;
-                if v.recomputed {
-                    self.cost.recompute.dequantize += time;
-                }
-                self.kernels(v, 2.0);
-            }
-            Method::Qat | Method::QatLora => {
-                let (weight, token) = fake_quantization(self.recipe.qat.scheme);
-                let k = if l.split == Split::Row { l.inputs as f64 / self.slice.tp } else { l.inputs as f64 };
-                let forward =
-                    self.machine.stream(parameters * weight.forward + self.tokens * k * token.forward);
-                self.cost.forward.cast += forward;
-                self.cost.backward.cast +=
-                    self.machine.stream(parameters * weight.backward + self.tokens * k * token.backward);
-                if v.recomputed {
-                    self.cost.recompute.cast += forward;
-                }
-                self.kernels(v, 8.0);
-            }
-            Method::Full | Method::Lora => {}
         }
     }
 
@@ -598,17 +521,5 @@ const fn outputs_of(kind: &OpKind) -> u64 {
     match kind {
         OpKind::Linear(l) => l.outputs,
         _ => 0,
-    }
-}
-
-/// Bytes of fake quantisation per weight and per activation. Source: the passes of torchao's
-/// `FakeQuantize`: range, scale, round and clamp, back to float, each a kernel in fp32; backward
-/// masks the clamped.
-const fn fake_quantization(scheme: QatScheme) -> (Pass, Pass) {
-    const NONE: Pass = Pass { forward: 0.0, backward: 0.0 };
-    const CHAIN: Pass = Pass { forward: 40.0, backward: 8.0 };
-    match scheme {
-        QatScheme::Int4WeightOnly => (CHAIN, NONE),
-        QatScheme::Int8DynamicInt4Weight | QatScheme::Fp8 => (CHAIN, CHAIN),
     }
 }

@@ -59,10 +59,10 @@ impl Gemm {
 /// lines. Source: NVIDIA, as above (alignment); the step to 0.5 was measured on shards of width
 /// 1800 (BLOOM trials, 25 to 30 % slower than width 1728).
 fn alignment(x: f64) -> f64 {
-    let x = x as u64;
-    if x & 63 == 0 {
+    let whole = |unit: f64| (x / unit).fract() == 0.0;
+    if whole(64.0) {
         1.0
-    } else if x & 31 == 0 {
+    } else if whole(32.0) {
         0.95
     } else {
         0.5

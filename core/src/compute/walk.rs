@@ -20,6 +20,7 @@ impl Slots {
 }
 
 /// One operation with what backward does about it.
+#[expect(clippy::struct_excessive_bools, reason = "five independent facts of one operation")]
 #[derive(Clone, Copy)]
 pub(super) struct Visit<'a> {
     /// The operation.

@@ -237,8 +237,7 @@ const fn optimizer_bytes(optimizer: Optimizer) -> f64 {
         // Moments of one byte: 4 + 4 + 1 + 1 read, 4 + 1 + 1 written.
         Optimizer::Adamw8bit | Optimizer::PagedAdamw8bit => 20.0,
         Optimizer::Adamw4bit => 18.0,
-        Optimizer::AdamwBf16States => 24.0,
-        Optimizer::Lion | Optimizer::SgdMomentum => 24.0,
+        Optimizer::AdamwBf16States | Optimizer::Lion | Optimizer::SgdMomentum => 24.0,
         Optimizer::Sgd | Optimizer::Lomo | Optimizer::Mezo => 16.0,
         _ => 80.0,
     }

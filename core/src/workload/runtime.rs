@@ -11,7 +11,7 @@ vocabulary! {
     Dispatch {
         /// One copy per chosen expert.
         AllToAll = "all_to_all",
-        /// One copy per node that holds a chosen expert (DeepEP, hybrid dispatch).
+        /// One copy per node that holds a chosen expert (`DeepEP`, hybrid dispatch).
         Deduplicated = "deduplicated",
     } default AllToAll
 }
