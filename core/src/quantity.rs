@@ -240,7 +240,7 @@ impl fmt::Display for Flops {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let x = self.0;
         match x.abs() {
-            a if a >= 1e18 => write!(f, "{:.3e} FLOPs", x),
+            a if a >= 1e18 => write!(f, "{x:.3e} FLOPs"),
             a if a >= 1e15 => write!(f, "{:.2} PFLOPs", x / 1e15),
             a if a >= 1e12 => write!(f, "{:.2} TFLOPs", x / 1e12),
             _ => write!(f, "{:.2} GFLOPs", x / 1e9),

@@ -61,15 +61,9 @@ pub(super) fn check_model(model: &Model, recipe: &Recipe, layout: &Layout, seq_l
             "full: a traced model already holds its adapters",
         ));
     }
-    if let Some(tokens) = model.fixed_tokens {
-        if seq_len != tokens {
-            return Err(Error::new(
-                "seq_len",
-                ErrorCode::Conflict,
-                seq_len,
-                format!("{tokens}, the tokens of one sample"),
-            ));
-        }
+    if let Some(tokens) = model.fixed_tokens.filter(|&tokens| seq_len != tokens) {
+        let allowed = format!("{tokens}, the tokens of one sample");
+        return Err(Error::new("seq_len", ErrorCode::Conflict, seq_len, allowed));
     }
     if layout.pipeline_parallel > model.layers() {
         return Err(Error::new(

@@ -277,9 +277,8 @@ fn nearest_changes(place: &Workplace<'_>, layout: &Layout, batch: &Batch, budget
     };
     let base = place.recipe;
     let full = Layout { recompute: Recompute::Full, ..layout.clone() };
-    for (what, loss) in [("a fused linear cross-entropy", crate::workload::LossKernel::FusedLinear)] {
-        offer(what, &Recipe { loss, ..base.clone() }, &full, batch);
-    }
+    let fused = Recipe { loss: crate::workload::LossKernel::FusedLinear, ..base.clone() };
+    offer("a fused linear cross-entropy", &fused, &full, batch);
     offer(
         "8-bit AdamW",
         &Recipe { optimizer: crate::workload::Optimizer::Adamw8bit, ..base.clone() },

@@ -1,6 +1,6 @@
 //! Answers as text for a terminal.
 
-use core::fmt;
+use core::fmt::{self, Write as _};
 
 use super::answer::{EstimateAnswer, PlanAnswer, PlanLine, Verdict};
 use super::estimate::strategy_name;
@@ -19,7 +19,7 @@ fn degrees(l: &Layout) -> String {
         ("EP", l.expert_parallel),
     ] {
         if degree > 1 {
-            out.push_str(&format!(", {name} {degree}"));
+            let _ = write!(out, ", {name} {degree}");
         }
     }
     out
@@ -80,7 +80,7 @@ impl fmt::Display for EstimateAnswer {
             )?;
             match (&run.cost, &run.price) {
                 (Some(cost), Some(price)) => {
-                    writeln!(f, ", {} at {} ({}, {})", cost.total(), price.cluster, price.kind, price.as_of)?
+                    writeln!(f, ", {} at {} ({}, {})", cost.total(), price.cluster, price.kind, price.as_of)?;
                 }
                 _ => writeln!(f, "; cost unknown: no price of that kind in the catalogue")?,
             }

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use serde::de::DeserializeOwned;
 
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{ErrorCode, Result};
 use crate::{Assumption, Bytes};
 
 use super::catalog::embedded_rows;

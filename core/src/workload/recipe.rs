@@ -402,15 +402,9 @@ impl Recipe {
         for (field, version) in
             [("versions.torch", &self.versions.torch), ("versions.transformers", &self.versions.transformers)]
         {
-            if let Some(text) = version {
-                if release(text).is_none() {
-                    return Err(Error::new(
-                        field,
-                        ErrorCode::OutOfRange,
-                        format!("\"{text}\""),
-                        "a release as 2.4 or 2.4.1",
-                    ));
-                }
+            if let Some(text) = version.as_ref().filter(|text| release(text).is_none()) {
+                let given = format!("\"{text}\"");
+                return Err(Error::new(field, ErrorCode::OutOfRange, given, "a release as 2.4 or 2.4.1"));
             }
         }
         if self.autocast == Some(true) && matches!(self.compute, Compute::Fp32 | Compute::Tf32) {
