@@ -172,7 +172,9 @@ pub struct SpotZone {
 #[must_use]
 pub fn spot_zones() -> &'static [SpotZone] {
     static ZONES: OnceLock<Vec<SpotZone>> = OnceLock::new();
-    ZONES.get_or_init(|| serde_json::from_str(include_str!("../../data/spot_zones.json")).unwrap_or_default())
+    ZONES.get_or_init(|| {
+        crate::read::from_text(include_str!("../../data/spot_zones.json")).unwrap_or_default()
+    })
 }
 
 /// How long before an eviction the provider says so.

@@ -30,7 +30,7 @@ struct Residuals {
 
 fn spread(class: &str) -> (f64, f64) {
     static ROWS: OnceLock<Vec<Residuals>> = OnceLock::new();
-    let rows = ROWS.get_or_init(|| serde_json::from_str(RESIDUALS).unwrap_or_default());
+    let rows = ROWS.get_or_init(|| crate::read::from_text(RESIDUALS).unwrap_or_default());
     rows.iter().find(|r| r.class == class).map_or((0.8, 1.3), |r| (r.low, r.high))
 }
 
