@@ -53,7 +53,8 @@ impl Error {
     /// The same fault seen from one level further out: `nodes` under `cluster` is `cluster.nodes`.
     #[must_use]
     pub(crate) fn under(mut self, parent: &str) -> Self {
-        let dot = if self.field.is_empty() || self.field.starts_with('[') || parent.is_empty() { "" } else { "." };
+        let dot =
+            if self.field.is_empty() || self.field.starts_with('[') || parent.is_empty() { "" } else { "." };
         self.field = [parent, dot, &self.field].concat();
         self
     }

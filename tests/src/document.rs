@@ -33,7 +33,8 @@ pub fn write(chapters: &[Chapter<'_>]) -> (String, Vec<(String, String)>) {
     for c in chapters {
         let s = &c.score;
         let abs = sorted_errors(s);
-        let bias = s.scored.iter().map(crate::score::Scored::error_pct).sum::<f64>() / (s.scored.len().max(1) as f64);
+        let bias = s.scored.iter().map(crate::score::Scored::error_pct).sum::<f64>()
+            / (s.scored.len().max(1) as f64);
         let _ = writeln!(
             out,
             "| [{}](#{}) | {} | {} | {:.2} % | {:.2} % | {:+.2} % |",
@@ -82,9 +83,17 @@ fn chapter(out: &mut String, c: &Chapter<'_>) {
     }
     let worst = c.score.worst_rows(8);
     if worst.first().is_some_and(|w| w.error_pct().abs() > 0.5) {
-        let _ = writeln!(out, "\nFurthest off:\n\n| row | predicted | measured | error |\n|---|---:|---:|---:|");
+        let _ =
+            writeln!(out, "\nFurthest off:\n\n| row | predicted | measured | error |\n|---|---:|---:|---:|");
         for w in worst {
-            let _ = writeln!(out, "| {} | {:.4} | {:.4} | {:+.1} % |", w.id.replace('|', "/"), w.predicted, w.measured, w.error_pct());
+            let _ = writeln!(
+                out,
+                "| {} | {:.4} | {:.4} | {:+.1} % |",
+                w.id.replace('|', "/"),
+                w.predicted,
+                w.measured,
+                w.error_pct()
+            );
         }
     }
     let _ = writeln!(out, "\n```json\n{}\n```", c.score.summary());
@@ -94,8 +103,13 @@ fn chapter(out: &mut String, c: &Chapter<'_>) {
 fn scatter(c: &Chapter<'_>) -> String {
     const SIZE: f64 = 420.0;
     const EDGE: f64 = 46.0;
-    let points: Vec<(f64, f64)> =
-        c.score.scored.iter().filter(|s| s.measured > 0.0 && s.predicted > 0.0).map(|s| (s.measured, s.predicted)).collect();
+    let points: Vec<(f64, f64)> = c
+        .score
+        .scored
+        .iter()
+        .filter(|s| s.measured > 0.0 && s.predicted > 0.0)
+        .map(|s| (s.measured, s.predicted))
+        .collect();
     let (mut low, mut high) = (f64::MAX, f64::MIN);
     for &(m, p) in &points {
         low = low.min(m).min(p);
@@ -127,9 +141,18 @@ fn scatter(c: &Chapter<'_>) -> String {
         );
         power += 1.0;
     }
-    let _ = write!(svg, "<path d=\"M{EDGE} {0}L{0} {EDGE}\" stroke=\"#888\" stroke-dasharray=\"4 3\"/>", SIZE - EDGE);
+    let _ = write!(
+        svg,
+        "<path d=\"M{EDGE} {0}L{0} {EDGE}\" stroke=\"#888\" stroke-dasharray=\"4 3\"/>",
+        SIZE - EDGE
+    );
     for (m, p) in points {
-        let _ = write!(svg, "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"2.2\" fill=\"#0b6bcb\" fill-opacity=\".45\"/>", at(m), SIZE - at(p));
+        let _ = write!(
+            svg,
+            "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"2.2\" fill=\"#0b6bcb\" fill-opacity=\".45\"/>",
+            at(m),
+            SIZE - at(p)
+        );
     }
     let _ = write!(
         svg,

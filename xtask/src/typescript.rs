@@ -33,7 +33,10 @@ pub fn render(contracts: &[Contract], error: &Schema) -> Outcome<String> {
     );
     write!(out, "{verbs}}}\n\n/** The name of a verb. */\nexport type Verb = keyof Verbs;\n\n")?;
     writeln!(out, "/** What `call` prints. */")?;
-    writeln!(out, "export type Reply<V extends Verb> = {{ answer: Verbs[V][\"answer\"] }} | {{ error: {error} }};")?;
+    writeln!(
+        out,
+        "export type Reply<V extends Verb> = {{ answer: Verbs[V][\"answer\"] }} | {{ error: {error} }};"
+    )?;
     for (name, schema) in &asked {
         let suffix = if differing.contains(name) { INPUT } else { "" };
         declare(&mut out, &format!("{name}{suffix}"), schema, &differing)?;
@@ -53,7 +56,8 @@ fn collect(root: &Schema, into: &mut Definitions) -> Outcome<String> {
     if let Some(Value::Object(definitions)) = root.remove("$defs") {
         into.extend(definitions);
     }
-    let name = root.remove("title").and_then(|t| t.as_str().map(str::to_owned)).ok_or("a root has a title")?;
+    let name =
+        root.remove("title").and_then(|t| t.as_str().map(str::to_owned)).ok_or("a root has a title")?;
     into.insert(name.clone(), Value::Object(root));
     Ok(name)
 }
@@ -104,9 +108,19 @@ fn declare(out: &mut String, name: &str, schema: &Value, inputs: &BTreeSet<Strin
     Ok(())
 }
 
-fn fields(out: &mut String, properties: &Map<String, Value>, schema: &Value, inputs: &BTreeSet<String>) -> Outcome {
-    let required: BTreeSet<&str> =
-        schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+fn fields(
+    out: &mut String,
+    properties: &Map<String, Value>,
+    schema: &Value,
+    inputs: &BTreeSet<String>,
+) -> Outcome {
+    let required: BTreeSet<&str> = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     for (name, field) in properties {
         comment(out, "  ", field)?;
         let optional = if required.contains(name.as_str()) { "" } else { "?" };
