@@ -83,11 +83,11 @@ def run(given: argparse.Namespace, request: dict[str, Any]) -> int:
         search["shardings"] = ["ddp", "fsdp2"] if gpus(request["cluster"]) > 1 else ["none"]
     plan = plan_request(request)
     print(str(plan).splitlines()[0], file=sys.stderr)
-    if not plan.feasible:
-        return 1
-    os.environ["SHARDWISE_REQUEST"] = json.dumps(chosen(plan.request, plan.layout))
-    sys.stdout.flush()
-    os.execv(program, command)
+    if plan.feasible:
+        os.environ["SHARDWISE_REQUEST"] = json.dumps(chosen(plan.request, plan.layout))
+        sys.stdout.flush()
+        os.execv(program, command)
+    return 1
 
 
 def chosen(request: Any, layout: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What is read from a model, and how near the estimate of a traced one comes to torch's own tracker."""
+"""What is read from a model, and how near the estimate of a traced one comes to torch's tracker."""
 
 import dataclasses
 import json
@@ -13,16 +13,18 @@ from archs import ARCHITECTURES, Decoder, Recurrent, example  # noqa: E402
 
 
 def tracked_peak(build, kind, batch, *, bf16=False, autocast=False, recompute=False):
-    """Peak bytes of the second of two steps, as torch's memory tracker counts them."""
+    """Peak bytes of the second of two steps, as torch's memory tracker counts them.
+
+    The step holds its batch, and the output until the step ends, as scripts do.
+    """
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.distributed._tools.mem_tracker import MemTracker
 
     with FakeTensorMode():
+        torch.set_default_dtype(torch.bfloat16 if bf16 else torch.float32)
         model = build()
         x = example(kind, batch)
-        if bf16:
-            model = model.to(torch.bfloat16)
-            x = x.to(torch.bfloat16) if x.is_floating_point() else x
+        torch.set_default_dtype(torch.float32)
         if recompute:
             from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import (
                 apply_activation_checkpointing,
@@ -32,15 +34,16 @@ def tracked_peak(build, kind, batch, *, bf16=False, autocast=False, recompute=Fa
             apply_activation_checkpointing(model, check_fn=lambda m: id(m) in units)
         optimizer = torch.optim.AdamW(model.parameters(), foreach=True)
         tracker = MemTracker()
-        tracker.track_external(model, optimizer)
+        tracker.track_external(model, optimizer, x)
         with tracker:
             for step in range(2):
                 with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
-                    loss = model(x).sum()
+                    output = model(x)
+                    loss = output.sum()
                 loss.backward()
                 optimizer.step()
                 optimizer.zero_grad()
-                del loss
+                del loss, output
                 if step == 0:
                     tracker.reset_mod_stats()
         peak = tracker.get_tracker_snapshot("peak")
@@ -137,7 +140,8 @@ def test_frozen_parameters_have_no_states(described):
     states = []
     for it in (frozen, whole):
         phases = shardwise.estimate(it, "H100", global_batch=1).memory.phases
-        terms = {t.name: t.amount for t in phases[-1].allocated.terms}
+        step = next(p for p in phases if p.name == "optimizer step")
+        terms = {t.name: t.amount for t in step.allocated.terms}
         states.append(terms["optimizer states"])
     assert states[0] == pytest.approx(states[1] * frozen.trainable / frozen.parameters)
 
@@ -222,7 +226,8 @@ def test_adapters_are_read_from_peft(tiny, dora):
     assert it.recipe["lora"]["kind"] == ("dora" if dora else "lora")
     assert it.trainable < it.parameters
     answer = shardwise.estimate(it, "H100", seq_len=64)
-    terms = {t.name: t.amount for t in answer.memory.phases[-1].allocated.terms}
+    step = next(p for p in answer.memory.phases if p.name == "optimizer step")
+    terms = {t.name: t.amount for t in step.allocated.terms}
     assert terms["optimizer states"] == pytest.approx(8 * it.trainable, rel=0.02)
 
 

@@ -51,12 +51,12 @@ pub(super) struct BlockBytes {
     pub(super) weight_grads: f64,
     /// Autocast's copies of weights that autograd keeps.
     pub(super) weight_copies: f64,
-    /// The block's input, which is what recomputation keeps.
+    /// The block's input, alive while it is recomputed and walked back.
     pub(super) input: Line,
     /// Largest amount alive at once inside the forward of the block beyond what it keeps.
     pub(super) output: Line,
-    /// No checkpoint wraps it: it is kept whole whatever is recomputed.
-    pub(super) pinned: bool,
+    /// What forward leaves of it when it is recomputed.
+    pub(super) checkpoint: Line,
 }
 
 /// A tape under construction.
@@ -199,7 +199,7 @@ impl Tape {
             weight_copies: self.weight_copies,
             input: self.bytes(input),
             output: self.bytes(output),
-            pinned: false,
+            checkpoint: self.bytes(input),
         }
     }
 

@@ -239,14 +239,13 @@ impl<'a> Stage<'a> {
     fn kept(&self, l: &BlockBytes, tokens: f64) -> f64 {
         let whole = l.kept.at(tokens);
         match self.layout.recompute {
-            _ if l.pinned => whole,
             Recompute::None | Recompute::Selective => whole,
             Recompute::Full => {
                 let every = self.layout.recompute_every as f64;
                 let point = if self.layout.offloads(Offload::Activation) {
                     0.0
                 } else {
-                    l.input.at(tokens) / self.checkpoint_ranks()
+                    l.checkpoint.at(tokens) / self.checkpoint_ranks()
                 };
                 (point + whole * (every - 1.0)) / every
             }
@@ -333,7 +332,7 @@ impl<'a> Stage<'a> {
         for (i, run) in self.layers.iter().enumerate().rev() {
             let l = &run.bytes;
             let kept = self.kept(l, t);
-            let input = if recomputes && !l.pinned { l.input.at(t) } else { 0.0 };
+            let input = if recomputes { l.input.at(t) } else { 0.0 };
             let backward = l.backward.at(t);
             let copies_of = |n: f64| if recomputes { l.weight_copies } else { n * l.weight_copies };
             let copies_below: f64 = if recomputes {

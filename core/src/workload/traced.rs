@@ -7,18 +7,18 @@
 //!    "largest": 36864, "buffers": 0, "kernels": 52,
 //!    "products": [[3136.0, 64.0, 576.0, 1.0]],
 //!    "regimes": {
-//!      "fp32":     {"kept": [0, 12845056], "input": [0, 802816], "backward": [8192, 19270000],
+//!      "fp32":     {"kept": [0, 12845056], "checkpoint": [0, 802816], "backward": [8192, 19270000],
 //!                   "traffic": [0, 51380224], "traffic_backward": [0, 102760448]},
-//!      "autocast": {"kept": [0, 0], "input": [0, 0], "backward": [0, 0], "traffic": [0, 0],
+//!      "autocast": {"kept": [0, 0], "checkpoint": [0, 0], "backward": [0, 0], "traffic": [0, 0],
 //!                   "traffic_backward": [0, 0]},
-//!      "bf16":     {"kept": [0, 0], "input": [0, 0], "backward": [0, 0], "traffic": [0, 0],
+//!      "bf16":     {"kept": [0, 0], "checkpoint": [0, 0], "backward": [0, 0], "traffic": [0, 0],
 //!                   "traffic_backward": [0, 0]}}}]}
 //! ```
 //!
 //! A line `[fixed, per_token]` is in bytes. `kept` is what forward leaves for backward; `backward`
 //! the most alive while the part's backward runs, its kept bytes and weight gradients included,
-//! less what the parts before it keep and the weight gradients of the parts after it; `input` what
-//! a checkpoint keeps. `products` are `[rows a token, columns, depth, number]`; `traffic` is what
+//! less what the parts before it keep and the weight gradients of the parts after it; `checkpoint`
+//! what of its outputs stays when it is recomputed. `products` are `[rows a token, columns, depth, number]`; `traffic` is what
 //! all other kernels read and write.
 
 use serde::Deserialize;
@@ -39,8 +39,8 @@ pub struct BytesLine(pub f64, pub f64);
 pub struct TracedBytes {
     /// Left by forward for backward.
     pub kept: BytesLine,
-    /// What a checkpoint of the part keeps.
-    pub input: BytesLine,
+    /// What of its outputs stays when the part is recomputed.
+    pub checkpoint: BytesLine,
     /// The most alive while its backward runs.
     pub backward: BytesLine,
     /// Read and written forward by kernels that are no matrix products.
@@ -172,7 +172,7 @@ impl TracedPart {
         for (regime, b) in [("fp32", &r.fp32), ("autocast", &r.autocast), ("bf16", &r.bf16)] {
             for (name, line) in [
                 ("kept", b.kept),
-                ("input", b.input),
+                ("checkpoint", b.checkpoint),
                 ("backward", b.backward),
                 ("traffic", b.traffic),
                 ("traffic_backward", b.traffic_backward),
@@ -206,7 +206,7 @@ mod tests {
     use crate::workload::ModelSpec;
 
     fn spec(part: &str) -> ModelSpec {
-        let bytes = r#"{"kept": [0, 8], "input": [0, 4], "backward": [0, 16], "traffic": [0, 1],
+        let bytes = r#"{"kept": [0, 8], "checkpoint": [0, 4], "backward": [0, 16], "traffic": [0, 1],
             "traffic_backward": [0, 2]}"#;
         let text = format!(
             r#"{{"model_type": "traced", "tokens": 2, "parts": [{{"name": "a", "unit": true,

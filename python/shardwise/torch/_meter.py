@@ -41,8 +41,8 @@ class Part:
     """Bytes alive when it began."""
     alive_after: int = 0
     """Bytes alive when it ended."""
-    input: int = 0
-    """Bytes of the tensors that a checkpoint of the unit would keep."""
+    checkpoint: int = 0
+    """Bytes of its own that its outputs hold, which a checkpoint of it leaves."""
     peak: int = 0
     """Most bytes alive while its backward ran."""
     products: Counter[tuple[int, int, int]] = field(default_factory=Counter)
@@ -62,21 +62,33 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.backward = False
         self.parts: list[Part] = []
         self._known: set[int] = set()
+        self._maker: dict[int, int] = {}
         self._current = 0
         for tensor in resting:
             self._known.add(tensor.untyped_storage()._cdata)  # noqa: SLF001 - its identity
 
-    def begin(self, name: str, *, unit: bool, input_bytes: int = 0) -> None:
+    def begin(self, name: str, *, unit: bool) -> None:
         """Another part of forward begins."""
         self.end()
         number = torch.autograd._get_sequence_nr()  # type: ignore[attr-defined]  # noqa: SLF001
-        part = Part(name, unit, number, alive_before=self.alive, input=input_bytes)
+        part = Part(name, unit, number, alive_before=self.alive)
         self.parts.append(part)
 
     def end(self) -> None:
         """The part that runs ends."""
         if self.parts:
             self.parts[-1].alive_after = self.alive
+
+    def leave(self, output: object) -> None:
+        """The unit that runs gives its output."""
+        made = {
+            t.untyped_storage()._cdata: t.untyped_storage().nbytes()  # noqa: SLF001 - its identity
+            for t in pytree.tree_leaves(output)
+            if isinstance(t, torch.Tensor)
+        }
+        here = len(self.parts) - 1
+        own = (rounded(n) for key, n in made.items() if self._maker.get(key) == here)
+        self.parts[-1].checkpoint = sum(own)
 
     def start_backward(self) -> None:
         """Forward is over."""
@@ -92,12 +104,14 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if key in self._known:
             return
         self._known.add(key)
+        self._maker[key] = len(self.parts) - 1
         size = rounded(storage.nbytes())
         self.alive += size
         weakref.finalize(storage, self._drop, key, size)
 
     def _drop(self, key: int, size: int) -> None:
         self._known.discard(key)
+        self._maker.pop(key, None)
         self.alive -= size
 
     def _part(self) -> Part:

@@ -17,7 +17,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 
 from ._fake import batched, fake_copy
-from ._meter import Meter, Part, rounded
+from ._meter import Meter, Part
 from ._units import Units, find_units
 
 Loss = Callable[[Any], torch.Tensor]
@@ -141,12 +141,13 @@ def _parts(model: nn.Module, units: Units, meter: Meter) -> Iterator[None]:
             nonlocal depth
             depth += 1
             if depth == 1:
-                meter.begin(name, unit=True, input_bytes=_bytes((args, kwargs)))
+                meter.begin(name, unit=True)
 
         def leave(_: nn.Module, args: tuple[Any, ...], output: object, name: str = name) -> None:
             nonlocal depth
             depth -= 1
             if depth == 0:
+                meter.leave(output)
                 meter.begin(f"after {name}", unit=False)
 
         handles.append(module.register_forward_pre_hook(enter, with_kwargs=True))
@@ -156,16 +157,6 @@ def _parts(model: nn.Module, units: Units, meter: Meter) -> Iterator[None]:
     finally:
         for handle in handles:
             handle.remove()
-
-
-def _bytes(tensors: object) -> int:
-    """Bytes of the distinct storages of floating tensors."""
-    storages = {
-        t.untyped_storage()._cdata: t.untyped_storage().nbytes()  # noqa: SLF001 - its identity
-        for t in pytree.tree_leaves(tensors)
-        if isinstance(t, torch.Tensor)
-    }
-    return sum(rounded(n) for n in storages.values())
 
 
 def _joined(parts: list[Part]) -> list[Part]:
@@ -252,7 +243,7 @@ def _regime(
 
     return {
         "kept": line(lambda s: s.parts[i].alive_after - s.parts[i].alive_before),
-        "input": line(lambda s: s.parts[i].input),
+        "checkpoint": line(lambda s: s.parts[i].checkpoint),
         "backward": line(backward),
         "traffic": line(lambda s: s.parts[i].traffic),
         "traffic_backward": line(lambda s: s.parts[i].traffic_backward),

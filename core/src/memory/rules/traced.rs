@@ -15,8 +15,7 @@ pub(super) fn bytes(part: &TracedPart, mode: &Mode<'_>) -> BlockBytes {
     let mut bytes = BlockBytes {
         kept: line(regime.kept),
         weight_grads: (part.parameters - part.frozen) as f64 * mode.weight,
-        input: line(regime.input),
-        pinned: !part.unit,
+        checkpoint: line(if part.unit { regime.checkpoint } else { regime.kept }),
         ..BlockBytes::default()
     };
     bytes.backward.include(line(regime.backward));

@@ -1,0 +1,378 @@
+"""The line before launch: plans that are applied, agreed on and compared, on real processes."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import shardwise
+
+torch = pytest.importorskip("torch")
+
+from archs import Decoder, example  # noqa: E402
+
+from shardwise.torch import Watch, detect, find_units, prelaunch  # noqa: E402
+from shardwise.torch import _detect as detecting  # noqa: E402
+from shardwise.torch._launch import DoesNotFit, agreed  # noqa: E402
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+PLAN = {"seq_len": 512, "global_batch": 64}
+
+
+@pytest.fixture(scope="session")
+def cpu_cluster(tmp_path_factory):
+    """A cluster file as `shardwise calibrate` writes it."""
+    path = tmp_path_factory.mktemp("cluster") / "cluster.json"
+    command = [sys.executable, "-m", "shardwise", "calibrate", "--seconds", "2", "-o", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "TFLOP/s" in done.stdout
+    assert "gloo" in done.stdout
+    return path
+
+
+def torchrun(script, *arguments, processes=2, **env):
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        f"--nproc-per-node={processes}",
+        str(script),
+        *arguments,
+    ]
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env={**os.environ, "OMP_NUM_THREADS": "1", **env},
+    )
+
+
+def test_a_calibrated_cluster_can_be_planned_on(cpu_cluster):
+    cluster = shardwise.Cluster.load(cpu_cluster)
+    plan = shardwise.plan("gpt2", cluster, **PLAN)
+    row = cluster["accelerator"]
+    assert plan.best.cluster.gpus_per_node == 2
+    assert plan.best.cluster.peaks.bf16 == pytest.approx(row["bf16_tflops"] * 1e12)
+    assert 0 < plan.best.step.mfu < 1
+
+
+def test_the_example_trains_on_two_processes(cpu_cluster):
+    done = torchrun(EXAMPLES / "train_fsdp2.py", SHARDWISE_CLUSTER=str(cpu_cluster))
+    assert done.returncode == 0, done.stderr
+    losses = [float(line.split()[-1]) for line in done.stdout.splitlines() if "loss" in line]
+    assert len(losses) == 5
+    assert losses[-1] < losses[0]
+    said = [line for line in done.stderr.splitlines() if line.startswith("shardwise: ")]
+    # One line of the plan and one of the comparison, from rank 0 alone.
+    assert len(said) == 2
+    assert said[0].startswith("shardwise: fsdp2, micro-batch ")
+    assert "MiB allocated" in said[1]
+    off = float(said[1].split("predicted (")[1].split("%")[0])
+    assert abs(off) < 15
+
+
+def test_the_example_trains_without_the_hook():
+    done = torchrun(EXAMPLES / "train_fsdp2.py", SHARDWISE="off")
+    assert done.returncode == 0, done.stderr
+    assert "shardwise:" not in done.stderr
+
+
+def test_nothing_fits_stops_every_rank_before_the_process_group(cpu_cluster, tmp_path):
+    cluster = json.loads(cpu_cluster.read_text())
+    cluster["usable_gib"] = 0.1
+    path = tmp_path / "small.json"
+    path.write_text(json.dumps(cluster))
+    done = torchrun(EXAMPLES / "train_fsdp2.py", SHARDWISE_CLUSTER=str(path))
+    assert done.returncode != 0
+    assert done.stderr.count("DoesNotFit: nothing fits") >= 1
+    assert "step 0" not in done.stdout
+
+
+AGREE = """
+import json, os, torch, shardwise
+rank = int(os.environ["RANK"])
+model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 8))
+# Each rank would say something else; rank 0's word counts.
+plan = shardwise.prelaunch(
+    model, torch.zeros(2, 8), global_batch=16 * (1 + rank), cluster="2xH100",
+)
+print(json.dumps([rank, plan.best.global_batch]))
+"""
+
+
+def test_ranks_agree_on_rank_zeros_plan(tmp_path):
+    script = tmp_path / "agree.py"
+    script.write_text(AGREE)
+    done = torchrun(script)
+    assert done.returncode == 0, done.stderr
+    said = sorted(json.loads(line) for line in done.stdout.splitlines())
+    assert said == [[0, 16], [1, 16]]
+
+
+def test_a_fault_of_rank_zero_reaches_every_rank(tmp_path):
+    script = tmp_path / "fault.py"
+    script.write_text(AGREE.replace('"2xH100"', '"2xZ9000"'))
+    done = torchrun(script)
+    assert done.returncode != 0
+    assert "cluster: got" in done.stderr
+
+
+def test_prelaunch_is_switched_off_by_environment():
+    assert prelaunch(object(), global_batch=8, environ={"SHARDWISE": "off"}) is None
+
+
+def test_prelaunch_says_what_would_fit(capsys):
+    model = Decoder()
+    with pytest.raises(DoesNotFit, match="nothing fits") as caught:
+        prelaunch(
+            model,
+            example("ids", 2),
+            tokens=256,
+            global_batch=4096,
+            cluster={"accelerator": "t4", "usable_gib": 0.5},
+            environ={},
+        )
+    assert caught.value.plan.best.fit.headroom < 0
+    plan = prelaunch(
+        model, example("ids", 2), tokens=256, global_batch=8, cluster="H100", environ={}
+    )
+    assert plan.feasible
+    assert capsys.readouterr().err.count("shardwise: ") == 1
+
+
+def test_run_passes_its_choice_by_environment(tmp_path):
+    script = tmp_path / "show.py"
+    script.write_text(
+        "import os, shardwise\n"
+        "plan = shardwise.prelaunch(None, global_batch=1)\n"
+        "print(plan.layout.sharding, plan.micro_batch, plan.best.global_batch)\n"
+    )
+    command = [sys.executable, "-m", "shardwise", "run", "gpt2", "--on", "H100"]
+    command += ["--seq-len", "512", "--global-batch", "32", "--", sys.executable, str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    plan = shardwise.plan(
+        "gpt2", "H100", search={"shardings": ["none"]}, seq_len=512, global_batch=32
+    )
+    assert done.stdout.split() == ["none", str(plan.micro_batch), "32"]
+
+
+@pytest.mark.parametrize(
+    ("model", "status"), [("llama-3.1-8b", 0), ("llama-3.1-70b", 1), ("no-such", 2)]
+)
+def test_check_is_a_gate(tmp_path, model, status):
+    path = tmp_path / "ds.json"
+    zero = {"stage": 2}
+    batch = {"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 2}
+    path.write_text(json.dumps({"zero_optimization": zero, "bf16": {"enabled": True}, **batch}))
+    command = [sys.executable, "-m", "shardwise", "check", str(path), "--model", model]
+    command += ["--on", "8xH100", "--seq-len", "2048", "--set"]
+    done = subprocess.run(command[:-1], capture_output=True, text=True, check=False)
+    assert done.returncode == status, done.stderr
+    assert ("shardwise: model: got" in done.stderr) is (status == 2)
+
+
+def test_export_from_the_command_line():
+    command = [sys.executable, "-m", "shardwise", "export", "llama-3.1-8b", "--on", "8xH100"]
+    command += ["--seq-len", "4096", "--global-batch", "64", "--to", "deepspeed"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["train_batch_size"] == 64
+
+
+def estimate(**layout):
+    return shardwise.estimate("gpt2", "8xH100", seq_len=128, layout=layout)
+
+
+def test_recomputed_units_are_wrapped():
+    from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import CheckpointWrapper
+
+    for every, wrapped in ((1, 4), (2, 2)):
+        model = Decoder()
+        answer = estimate(sharding="ddp", recompute="full", recompute_every=every)
+        assert answer.checkpoint_activations(model) == wrapped
+        assert sum(isinstance(m, CheckpointWrapper) for m in model.modules()) == wrapped
+        assert len(find_units(model)) == 4
+    assert estimate(sharding="ddp").checkpoint_activations(Decoder()) == 0
+
+
+def test_fsdp1_arguments_are_torchs():
+    from torch.distributed.fsdp import ShardingStrategy
+
+    model = Decoder()
+    kwargs = estimate(sharding="SHARD_GRAD_OP").fsdp1_kwargs(model)
+    assert kwargs["sharding_strategy"] is ShardingStrategy.SHARD_GRAD_OP
+    assert kwargs["mixed_precision"].param_dtype is torch.bfloat16
+    policy = kwargs["auto_wrap_policy"]
+    assert policy(module=model.layers[0], recurse=False, nonwrapped_numel=0)
+    assert not policy(module=model.norm, recurse=False, nonwrapped_numel=0)
+    with pytest.raises(shardwise.Error):
+        estimate(sharding="ddp").fsdp1_kwargs(model)
+
+
+def test_data_loading_follows_the_plan():
+    plan = shardwise.plan("gpt2", "p5.48xlarge", **PLAN)
+    kwargs = plan.dataloader_kwargs()
+    assert kwargs["batch_size"] == plan.micro_batch
+    assert kwargs["num_workers"] == 8
+    data = torch.utils.data.TensorDataset(torch.zeros(64, 1))
+    (first,) = next(
+        iter(
+            torch.utils.data.DataLoader(
+                data, **{**kwargs, "num_workers": 0, "persistent_workers": False}
+            )
+        )
+    )
+    assert len(first) == plan.micro_batch
+
+
+def test_detection_without_a_gpu_says_so():
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    with pytest.raises(shardwise.Error, match="no GPU here"):
+        detect({})
+
+
+def test_detection_of_a_node_of_gpus(monkeypatch):
+    table = "\tGPU0\tGPU1\nGPU0\t X \tNV18\nGPU1\tNV18\t X \n"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
+    monkeypatch.setattr(
+        torch.cuda, "get_device_properties", lambda _: SimpleNamespace(name="NVIDIA H100 80GB HBM3")
+    )
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (70 * 2**30, 79 * 2**30))
+    monkeypatch.setattr(detecting, "topology", lambda: table)
+    found = detect({"WORLD_SIZE": "16", "LOCAL_WORLD_SIZE": "8"})
+    plan = shardwise.plan("gpt2", found, **PLAN)
+    assert (plan.best.cluster.nodes, plan.best.cluster.gpus_per_node) == (2, 8)
+    assert plan.best.fit.capacity == 70 * 2**30
+
+
+def test_every_known_device_name_is_in_the_catalogue():
+    ids = {row.id for row in shardwise.catalog().accelerators}
+    assert {row for _, row in detecting._NAMES} <= ids
+
+
+def test_agreement_without_a_launcher_asks_here():
+    assert agreed(lambda: {"a": 1}, {}) == {"a": 1}
+
+
+def test_a_watch_compares_and_learns():
+    model = Decoder(width=32, layers=1, vocabulary=64)
+    described = shardwise.describe(model, example("ids", 2), tokens=256)
+    answer = shardwise.estimate(
+        described,
+        "H100",
+        global_batch=2,
+        layout={"sharding": "none", "micro_batch": 2},
+        recipe={"compute": "fp32"},
+    )
+    optimizer = torch.optim.AdamW(model.parameters(), foreach=True)
+    watch = answer.watch(model, steps=2).optimizer(optimizer)
+    with pytest.raises(RuntimeError, match="nothing measured"):
+        watch.cluster()
+    while watch.comparison is None:
+        with watch.step():
+            out = model(example("ids", 2))
+            out.sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    assert watch.comparison.predicted_memory == pytest.approx(
+        watch.comparison.measured_memory, rel=0.1
+    )
+    assert watch.comparison.measured_step > 0
+    assert watch.cluster()["usable_gib"] <= answer.best.fit.capacity / 2**30
+
+
+def test_the_trainer_follows_the_plan(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    pytest.importorskip("accelerate")
+    from shardwise.torch.hf import PlanCallback, training_arguments
+
+    config = transformers.LlamaConfig(
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        vocab_size=64,
+    )
+    model = transformers.LlamaForCausalLM(config)
+    plan = shardwise.plan(
+        model,
+        "H100",
+        seq_len=16,
+        global_batch=8,
+        search={"micro_batches": [2]},
+        recipe={"compute": "fp32"},
+    )
+    own = {
+        "output_dir": str(tmp_path),
+        "use_cpu": True,
+        "max_steps": 5,
+        "report_to": [],
+        "optim": "adamw_torch",
+    }
+    arguments = training_arguments(plan, **own)
+    assert arguments.per_device_train_batch_size == 2
+    assert arguments.gradient_accumulation_steps == 4
+    rows = [{"input_ids": [1] * 16, "labels": [1] * 16} for _ in range(64)]
+    callback = PlanCallback(plan, steps=2)
+    trainer = transformers.Trainer(model, arguments, train_dataset=rows, callbacks=[callback])
+    trainer.train()
+    assert callback.watch.comparison.measured_step > 0
+    other = training_arguments(plan, **own, per_device_train_batch_size=4)
+    trainer = transformers.Trainer(model, other, train_dataset=rows, callbacks=[PlanCallback(plan)])
+    with pytest.raises(shardwise.Error, match="2, as planned"):
+        trainer.train()
+
+
+def test_lightning_follows_the_plan(tmp_path):
+    lightning = pytest.importorskip("pytorch_lightning")
+    from shardwise.torch.lightning import PlanCallback
+
+    class Module(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.inner = torch.nn.Linear(8, 1)
+
+        def training_step(self, batch, _):
+            return self.inner(batch[0]).mean()
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), lr=0.1)
+
+    plan = shardwise.plan("gpt2", "H100", seq_len=64, global_batch=8, search={"micro_batches": [2]})
+    callback = PlanCallback(plan, steps=2)
+    trainer = lightning.Trainer(
+        max_epochs=1,
+        accelerator="cpu",
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        callbacks=[callback],
+        default_root_dir=tmp_path,
+    )
+    data = torch.utils.data.TensorDataset(torch.randn(64, 8))
+    trainer.fit(Module(), torch.utils.data.DataLoader(data, batch_size=plan.micro_batch))
+    assert trainer.accumulate_grad_batches == 4
+    assert trainer.global_step == 8
+    assert callback.watch.comparison.measured_step > 0
+
+
+def test_accelerate_follows_the_plan():
+    pytest.importorskip("accelerate")
+    from shardwise.torch.accelerate import accelerator
+
+    plan = shardwise.plan("gpt2", "H100", search={"micro_batches": [8]}, **PLAN)
+    made = accelerator(plan, cpu=True)
+    assert made.gradient_accumulation_steps == 8
+    assert made.mixed_precision == "bf16"
+
+
+def test_a_watch_of_few_steps_times_at_least_one():
+    assert Watch(estimate(sharding="ddp"), steps=0)._steps == 2
