@@ -19,6 +19,6 @@ pub(super) fn bytes(part: &TracedPart, mode: &Mode<'_>) -> BlockBytes {
         pinned: !part.unit,
         ..BlockBytes::default()
     };
-    bytes.backward.include(line(regime.backward));
+    bytes.backward.include(line(regime.backward), 0.0);
     bytes
 }
