@@ -130,6 +130,9 @@ pub(super) struct Stage<'a> {
     sample: f64,
     /// The gradient of a table that embedding and head share, when both are here.
     tied: f64,
+    /// The embedding's share is added to the head's in place: autocast has cast the latter, so that
+    /// nothing else holds it.
+    sums_in_place: bool,
     /// Micro-batches whose activations wait at once (pipeline).
     in_flight: f64,
 }
@@ -245,8 +248,8 @@ impl<'a> Stage<'a> {
             head: Head::of(model, layout, &mode, share.last),
             seq: seq_len as f64,
             sample,
-            // Autocast casts the head's gradient, and what is new is added to in place.
-            tied: if mode.autocast { 0.0 } else { table * mode.weight },
+            tied: table * mode.weight,
+            sums_in_place: mode.autocast,
             in_flight: share.in_flight,
         }
     }
@@ -347,7 +350,7 @@ impl<'a> Stage<'a> {
         let mut below = *at;
         let (mut above, mut held_above) = (0.0, 0.0);
         let mut reduced = 0.0;
-        let (mut seen_layer, mut summed) = (false, false);
+        let (mut seen_layer, mut in_place) = (false, self.sums_in_place);
         let mut resident = x.resident;
         for (i, run) in self.runs.iter().enumerate().rev() {
             let kept = run.kept(t, self.layout);
@@ -391,13 +394,13 @@ impl<'a> Stage<'a> {
                     fullest.note(run.kind, seen_layer || k > 0.0, own);
                 }
             }
-            if run.kind == BlockKind::Embedding && self.tied > 0.0 && !summed {
-                summed = true;
-                // The gradients of the shared table from head and embedding, and their sum.
+            if run.kind == BlockKind::Embedding && self.tied > 0.0 && !in_place {
+                // The gradients of the shared table so far and from this block, and their sum.
                 let gradients = at.gradients + above + 2.0 * self.tied;
                 let place = Parts { gradients, gathered: x.root + resident, loss: loss.held, ..*at };
                 fullest.note(run.kind, true, Parts { activations: 0.0, copies: 0.0, ..place });
             }
+            in_place &= run.kind != BlockKind::Embedding;
             below.activations -= n * kept;
             below.copies -= n * run.copies();
             above += n * run.unit.gradients;

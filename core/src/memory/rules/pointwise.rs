@@ -1,9 +1,9 @@
-//! Norms, activations, products, dropout, rotary embeddings and the state-space mixer.
+//! Norms, activations, products, dropout and rotary embeddings.
 
 use super::super::line::Line;
 use super::super::tape::Id;
 use super::{Origin, Place, Reader, python_activation};
-use crate::workload::{Act, Norm, NormKind, Rotary, RotaryKind, Scan};
+use crate::workload::{Act, Norm, NormKind, Rotary, RotaryKind};
 
 const FP32: f64 = 4.0;
 
@@ -222,49 +222,5 @@ impl Reader<'_, '_> {
         let mask = self.tape.tensor(self.tape.elements(x), 1.0, false);
         self.tape.keep(mask);
         out
-    }
-
-    /// Mamba's mixer on its own kernels: the convolution keeps its input and output, the scan its
-    /// inputs (x, dt, B, C, z) and a state per chunk of tokens.
-    pub(super) fn scan(&mut self, x: Place, gate: Place, s: &Scan) -> Place {
-        let m = self.mode;
-        let inner = s.inner as f64;
-        let convolved = self.like(x.id);
-        self.tape.step(&[x.id], convolved);
-        self.tape.keep(x.id);
-        self.tape.keep(convolved);
-        if m.train_base {
-            self.tape.weight_grad((s.convolved() * (s.taps + 1)) as f64 * m.weight);
-        }
-        if s.heads > 0 {
-            // The second form's kernel takes the convolved channels, the steps and the gate.
-            let out = self.tape.tensor(Line::per_token(inner), m.compute, self.tape.grad(convolved));
-            self.tape.step(&[convolved, gate.id], out);
-            self.tape.keep(gate.id);
-            return Place { id: out, cut: x.cut, origin: Origin::Other };
-        }
-        let projected = self.tape.tensor(
-            Line::per_token((s.rank + 2 * s.state) as f64),
-            m.compute,
-            self.tape.grad(convolved),
-        );
-        self.tape.step(&[convolved], projected);
-        self.tape.keep(convolved);
-        let step = self.tape.tensor(self.tape.elements(x.id), m.compute, self.tape.grad(projected));
-        self.tape.step(&[projected], step);
-        self.tape.keep(projected);
-        if m.train_base {
-            let projections = inner * (s.rank + 2 * s.state) as f64 + s.rank as f64 * inner + inner;
-            self.tape.weight_grad(projections * m.weight);
-        }
-        let out = self.like(x.id);
-        self.tape.step(&[convolved, step, gate.id], out);
-        self.tape.keep(convolved);
-        self.tape.keep(step);
-        self.tape.keep(gate.id);
-        if m.train_base {
-            self.tape.weight_grad((inner * s.state as f64 + inner) * m.weight);
-        }
-        Place { id: out, cut: x.cut, origin: Origin::Other }
     }
 }
