@@ -1,5 +1,6 @@
 //! Peak memory of one rank: a timeline, not a sum.
 
+mod kernels;
 mod line;
 mod loss;
 mod report;
@@ -8,6 +9,7 @@ mod runtime;
 mod states;
 mod tape;
 mod timeline;
+mod transients;
 mod weights;
 
 pub use report::{MemoryReport, Phase};
@@ -49,14 +51,10 @@ pub fn layer_saved_bytes(
     seq_len: u64,
     tokens: u64,
 ) -> Bytes {
-    let mode = rules::Mode::new(recipe, layout, seq_len);
+    let mode = rules::Mode::new(recipe, layout, seq_len, false);
     let bytes = rules::interpret(block, &mode);
     let t = tokens as f64;
-    Bytes::of(if layout.recompute == Recompute::Full {
-        bytes.input.at(t)
-    } else {
-        bytes.kept.at(t) + bytes.weight_copies
-    })
+    Bytes::of(if layout.recompute == Recompute::Full { bytes.input.at(t) } else { bytes.kept.at(t) })
 }
 
 /// Peak memory of the fullest rank.

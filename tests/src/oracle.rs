@@ -10,7 +10,7 @@ use serde_json::Value;
 use shardwise::layout::{Layout, Recompute, Reshard, Sharding, Wrap};
 use shardwise::memory;
 use shardwise::workload::{
-    AttentionKernel, Batch, Compute, Dtype, Lora, LossKernel, Method, ModelSpec, Optimizer, Recipe,
+    AttentionKernel, Batch, Compute, Dtype, Framework, Lora, LossKernel, Method, ModelSpec, Optimizer, Recipe,
 };
 
 use crate::params::model_beside;
@@ -58,9 +58,10 @@ pub fn model_of(file: &Path, row: &Row) -> Result<ModelSpec, String> {
     if over.is_empty() || over == "{}" {
         return Ok(spec);
     }
-    let over: Value =
-        serde_json::from_str(&over.replace('\'', "\"").replace("True", "true").replace("False", "false"))
-            .map_err(|e| format!("over: {e}"))?;
+    let over: Value = serde_json::from_str(
+        &over.replace('\'', "\"").replace("True", "true").replace("False", "false").replace("None", "null"),
+    )
+    .map_err(|e| format!("over: {e}"))?;
     let mut config = match spec.0 {
         Value::Object(map) => map,
         Value::String(name) => shardwise::workload::preset_config(&name).ok_or("no such preset")?,
@@ -72,8 +73,59 @@ pub fn model_of(file: &Path, row: &Row) -> Result<ModelSpec, String> {
     Ok(ModelSpec(Value::Object(config)))
 }
 
+/// A row of the table of DeepSpeed runs, which has a column for the stage.
+fn express_deepspeed(row: &Row) -> Result<(Recipe, Layout, Batch), String> {
+    let defaults = [
+        ("offload_opt", "none"),
+        ("grad_accum_dtype", ""),
+        ("s3_live", "1000000000"),
+        ("s3_prefetch", "50000000"),
+        ("s3_persist", "100000"),
+    ];
+    for (column, default) in defaults {
+        if text(row, column) != default {
+            return Err(format!("DeepSpeed's {column} other than {default:?}"));
+        }
+    }
+    let stage = int(row, "stage", 0);
+    if stage == 3 && int(row, "bucket", 0) != 500_000_000 {
+        return Err("DeepSpeed's bucket size other than the default".into());
+    }
+    let world = int(row, "world", 1);
+    let (sharding, replicate, shard) = match stage {
+        0 => (Sharding::Ddp, world, 1),
+        1 => (Sharding::Zero1, 1, world),
+        2 => (Sharding::Zero2, 1, world),
+        _ => (Sharding::Zero3, 1, world),
+    };
+    let recipe = Recipe {
+        framework: Framework::DeepSpeed,
+        params_dtype: Some(Dtype::Bf16),
+        compute: Compute::Bf16,
+        // The script asks for the loss only.
+        drop_logits: true,
+        ..Recipe::default()
+    };
+    let layout = Layout {
+        sharding,
+        data_parallel_replicate: replicate,
+        data_parallel_shard: shard,
+        micro_batch: int(row, "mb", 1),
+        recompute: if text(row, "ckpt") == "none" { Recompute::None } else { Recompute::Full },
+        ..Layout::default()
+    };
+    let batch = Batch {
+        seq_len: int(row, "seq", 1),
+        global_batch: layout.data_parallel() * layout.micro_batch * int(row, "ga", 1),
+    };
+    Ok((recipe, layout, batch))
+}
+
 /// Recipe and layout of a row, or why the plan language cannot express it.
 pub fn express(row: &Row) -> Result<(Recipe, Layout, Batch), String> {
+    if row.contains_key("stage") {
+        return express_deepspeed(row);
+    }
     let world = int(row, "world", 1);
     let mixed = text(row, "mp_param");
     let params = dtype(text(row, "param_dtype")).ok_or("param_dtype")?;
@@ -140,7 +192,7 @@ pub fn express(row: &Row) -> Result<(Recipe, Layout, Batch), String> {
     };
     let hybrid = int(row, "hybrid", 0);
     let (sharding, replicate, shard, tensor) = match text(row, "dist") {
-        "none" => (Sharding::None, 1, 1, 1),
+        "none" | "" => (Sharding::None, 1, 1, 1),
         "ddp" => (Sharding::Ddp, world, 1, 1),
         "fsdp2" if hybrid > 0 => (Sharding::Fsdp2, world / hybrid, hybrid, 1),
         "fsdp2" => (Sharding::Fsdp2, 1, world, 1),

@@ -2,6 +2,8 @@
 
 use core::ops::{Add, AddAssign, Mul, Sub};
 
+use super::kernels::column_sum;
+
 /// `fixed + per_token x tokens`, in bytes (or elements).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Line {
@@ -53,21 +55,27 @@ impl Mul<f64> for Line {
     }
 }
 
-/// The largest of several lines at any number of tokens: only those that no other covers are kept.
+/// The largest of several instants at any number of tokens: a line, plus the partial sums of a
+/// reduction over the tokens. Only those that no other covers are kept.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Envelope(Vec<Line>);
+pub(super) struct Envelope(Vec<(Line, f64)>);
 
 impl Envelope {
-    pub(super) fn include(&mut self, line: Line) {
-        if self.0.iter().any(|l| l.covers(line)) {
+    /// Takes in an instant; `columns` are those of a reduction that runs at it, or 0.
+    pub(super) fn include(&mut self, line: Line, columns: f64) {
+        let covered = |a: &(Line, f64), b: &(Line, f64)| {
+            a.0.covers(b.0) && (b.1 <= 0.0 || (a.1 - b.1).abs() < f64::EPSILON)
+        };
+        let new = (line, columns);
+        if self.0.iter().any(|old| covered(old, &new)) {
             return;
         }
-        self.0.retain(|l| !line.covers(*l));
-        self.0.push(line);
+        self.0.retain(|old| !covered(&new, old));
+        self.0.push(new);
     }
 
     pub(super) fn at(&self, tokens: f64) -> f64 {
-        self.0.iter().fold(0.0, |m, l| l.at(tokens).max(m))
+        self.0.iter().fold(0.0, |m, &(l, columns)| (l.at(tokens) + column_sum(columns, tokens)).max(m))
     }
 }
 
@@ -79,9 +87,11 @@ mod tests {
     fn an_envelope_is_the_maximum_of_its_lines() {
         let mut e = Envelope::default();
         for (fixed, per_token) in [(10.0, 1.0), (0.0, 3.0), (5.0, 0.5), (0.0, 2.0)] {
-            e.include(Line { fixed, per_token });
+            e.include(Line { fixed, per_token }, 0.0);
         }
         assert_eq!(e.0.len(), 2);
         assert_eq!((e.at(1.0), e.at(100.0)), (11.0, 300.0));
+        e.include(Line::ZERO, 4096.0);
+        assert_eq!((e.at(1.0), e.at(3072.0)), (11.0, 96.0 * 1024.0 * 1024.0));
     }
 }

@@ -1,10 +1,12 @@
 //! The cross-entropy and the head: often the peak of a small-batch step.
 
-use crate::workload::{LossKernel, Recipe};
+use super::rules::Mode;
+use crate::layout::Layout;
+use crate::workload::{BlockKind, LossKernel, Model, OpKind, Recipe, Stream};
 
 /// Multiples of `u`, the bytes of one copy of the logits in the compute type, alive at the three
 /// instants of the loss.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct LossBytes {
     /// Kept between forward and backward.
     pub(super) kept: f64,
@@ -16,54 +18,135 @@ pub(super) struct LossBytes {
     pub(super) held: f64,
     /// Gradient of the logits while the head's backward runs.
     pub(super) gradient: f64,
+    /// Logits and their gradient are whole tensors.
+    pub(super) whole: bool,
 }
 
-/// Loss bytes for `elements` logits (tokens x classes on this rank).
+/// The head as the loss sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Head {
+    /// Whether it is on this rank.
+    present: bool,
+    /// Classes of this rank.
+    classes: f64,
+    /// Vectors per sequence that are classified; none means every token.
+    vectors: Option<f64>,
+    /// The logits go into the cross-entropy as they are.
+    plain: bool,
+    /// The cross-entropy runs under autocast, in fp32.
+    autocast: bool,
+    hidden: f64,
+    /// Bytes of an element of the logits.
+    width: f64,
+}
+
+impl Head {
+    pub(super) fn of(model: &Model, layout: &Layout, mode: &Mode<'_>, present: bool) -> Self {
+        let block = model.runs().map(|(b, _)| b).find(|b| b.kind == BlockKind::Head);
+        let logits = block.and_then(|b| b.ops.last());
+        let stream = block.zip(logits).and_then(|(b, op)| {
+            b.slots.get(usize::from(op.inputs.first().copied().unwrap_or_default())).map(|s| s.stream)
+        });
+        Self {
+            present,
+            classes: model.vocabulary as f64 / layout.vocabulary_ranks() as f64,
+            vectors: (stream == Some(Stream::Sequence)).then_some(1.0),
+            plain: logits.is_some_and(|op| op.kind == OpKind::PlainLoss),
+            autocast: mode.autocast,
+            hidden: model.hidden as f64,
+            width: mode.compute,
+        }
+    }
+}
+
+/// Loss bytes for a micro-batch of `samples` sequences, `tokens` tokens in all.
 ///
 /// Source: transformers.loss.ForCausalLMLoss traced under PyTorch 2.15: with u = 2 t V the logits
 /// (u) are cast to fp32 (2u), log-softmax makes another (2u), its backward two more.
-pub(super) fn loss_bytes(
-    recipe: &Recipe,
-    elements: f64,
-    hidden_bytes: f64,
-    tokens: f64,
-    vocabulary: f64,
-    hidden: f64,
-) -> LossBytes {
-    let compute = recipe.compute.activations().bytes();
-    let u = elements * compute;
+pub(super) fn loss_bytes(recipe: &Recipe, head: &Head, samples: f64, tokens: f64) -> LossBytes {
+    if !head.present {
+        return LossBytes::default();
+    }
+    let (vocabulary, hidden, compute) = (head.classes, head.hidden, head.width);
+    let hidden_bytes = hidden * compute;
+    let u = head.vectors.map_or(tokens, |v| v * samples) * vocabulary * compute;
     let held = if recipe.drop_logits { 0.0 } else { u };
-    let wide = compute > 2.0;
+    // Logits that are fp32 already, or that no cast to fp32 follows.
+    let wide = compute > 2.0 || head.plain;
     let chunks = recipe.loss_chunks.unwrap_or(8) as f64;
     match recipe.loss {
+        // Under autocast log-softmax still runs in the logits' type; its output is cast to fp32 for
+        // the likelihood, which keeps the copy.
+        LossKernel::Eager if head.plain && head.autocast => LossBytes {
+            kept: 3.0 * u + held,
+            forward: 4.0 * u,
+            backward: 5.0 * u + held,
+            held,
+            gradient: u,
+            whole: true,
+        },
         // Pure fp32: logits (u), log-softmax (u), two gradients.
-        LossKernel::Eager if wide => {
-            LossBytes { kept: u + held, forward: 2.0 * u, backward: 3.0 * u + held, held, gradient: u }
-        }
+        LossKernel::Eager if wide => LossBytes {
+            kept: u + held,
+            forward: 2.0 * u,
+            backward: 3.0 * u + held,
+            held,
+            gradient: u,
+            whole: true,
+        },
         // Before Transformers 4.46 the fp32 logits replace the 16-bit ones, and the shift copies them.
-        LossKernel::Eager if recipe.transformers_before(4, 46) => {
-            LossBytes { kept: 4.0 * u, forward: 6.0 * u, backward: 6.0 * u, held: 0.0, gradient: u }
-        }
-        LossKernel::Eager => {
-            LossBytes { kept: 2.0 * u + held, forward: 5.0 * u, backward: 6.0 * u + held, held, gradient: u }
-        }
-        LossKernel::Fused if recipe.transformers_before(4, 46) => {
-            LossBytes { kept: 2.0 * u, forward: 4.0 * u, backward: 4.0 * u, held: 0.0, gradient: u }
-        }
-        LossKernel::Fused => {
-            LossBytes { kept: 2.0 * u + held, forward: 5.0 * u, backward: 4.0 * u + held, held, gradient: u }
-        }
+        LossKernel::Eager if recipe.transformers_before(4, 46) => LossBytes {
+            kept: 4.0 * u,
+            forward: 6.0 * u,
+            backward: 6.0 * u,
+            held: 0.0,
+            gradient: u,
+            whole: true,
+        },
+        LossKernel::Eager => LossBytes {
+            kept: 2.0 * u + held,
+            forward: 5.0 * u,
+            backward: 6.0 * u + held,
+            held,
+            gradient: u,
+            whole: true,
+        },
+        LossKernel::Fused if recipe.transformers_before(4, 46) => LossBytes {
+            kept: 2.0 * u,
+            forward: 4.0 * u,
+            backward: 4.0 * u,
+            held: 0.0,
+            gradient: u,
+            whole: true,
+        },
+        LossKernel::Fused => LossBytes {
+            kept: 2.0 * u + held,
+            forward: 5.0 * u,
+            backward: 4.0 * u + held,
+            held,
+            gradient: u,
+            whole: true,
+        },
         LossKernel::FusedInPlace => {
-            LossBytes { kept: u, forward: 2.0 * u, backward: 2.0 * u, held: 0.0, gradient: u }
+            LossBytes { kept: u, forward: 2.0 * u, backward: 2.0 * u, held: 0.0, gradient: u, whole: true }
         }
-        LossKernel::Compiled => LossBytes { kept: u, forward: 2.0 * u, backward: 3.0 * u, held, gradient: u },
+        LossKernel::Compiled => {
+            LossBytes { kept: u, forward: 2.0 * u, backward: 3.0 * u, held, gradient: u, whole: true }
+        }
         LossKernel::FusedLinear => {
             // Source: Liger's fused linear cross-entropy: tokens in chunks of t / 2^ceil(log2(V/h)),
             // each with logits, fp32 copy and gradient; the hidden state's gradient is whole.
             let parts = libm::exp2(libm::ceil(libm::log2((vocabulary / hidden).max(1.0))));
             let chunk = libm::ceil(tokens / parts) * vocabulary * compute * 5.0;
             let grads = tokens * hidden_bytes;
-            LossBytes { kept: grads, forward: chunk + grads, backward: grads, held: 0.0, gradient: 0.0 }
+            LossBytes {
+                kept: grads,
+                forward: chunk + grads,
+                backward: grads,
+                held: 0.0,
+                gradient: 0.0,
+                whole: false,
+            }
         }
         LossKernel::HeadChunked => {
             let part = u / chunks;
@@ -73,6 +156,7 @@ pub(super) fn loss_bytes(
                 backward: 4.0 * part,
                 held: 0.0,
                 gradient: part,
+                whole: false,
             }
         }
         LossKernel::Chunked => LossBytes {
@@ -81,9 +165,15 @@ pub(super) fn loss_bytes(
             backward: u + 4.0 * u / chunks,
             held: 0.0,
             gradient: u,
+            whole: true,
         },
-        LossKernel::VocabParallel => {
-            LossBytes { kept: 2.0 * u, forward: 5.0 * u, backward: 5.0 * u, held: 0.0, gradient: u }
-        }
+        LossKernel::VocabParallel => LossBytes {
+            kept: 2.0 * u,
+            forward: 5.0 * u,
+            backward: 5.0 * u,
+            held: 0.0,
+            gradient: u,
+            whole: true,
+        },
     }
 }

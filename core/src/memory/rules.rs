@@ -7,13 +7,16 @@ mod attention;
 mod experts;
 mod linear;
 mod pointwise;
+mod scan;
 mod traced;
 
 use super::line::Line;
-use super::tape::{BlockBytes, Id, Tape};
+use super::tape::{BlockBytes, Id, Tape, WeightGrads};
+use super::transients::gradients_join;
 use crate::layout::Layout;
 use crate::workload::{
-    Act, AttentionKernel, Block, BlockKind, Compute, Kernels, Method, Op, OpKind, Recipe, Slot, Split, Stream,
+    Act, AttentionKernel, Block, BlockKind, Compute, Kernels, MEMORY, Method, Op, OpKind, Recipe, Slot,
+    Split, Stream,
 };
 
 /// Number formats and sizes one rank computes with.
@@ -32,6 +35,8 @@ pub(super) struct Mode<'a> {
     pub(super) train_base: bool,
     /// Tokens of a sequence that keys span.
     pub(super) seq: f64,
+    /// The micro-batch holds more than one sequence.
+    pub(super) batched: bool,
     /// Tensor-parallel ranks.
     pub(super) tp: f64,
     /// Ranks that share the vocabulary.
@@ -44,13 +49,17 @@ pub(super) struct Mode<'a> {
     pub(super) dropout: bool,
     /// The block's input needs a gradient.
     pub(super) input_grad: bool,
-    /// Modules of one layer whose scores and activations are recomputed.
-    pub(super) selective: bool,
+    /// The block's forward runs again in backward: its input is the checkpoint.
+    pub(super) recomputed: bool,
+    /// Gradients of earlier micro-batches are there.
+    pub(super) accumulates: bool,
+    /// How gradients of weights are stored while backward runs.
+    pub(super) weight_grads: WeightGrads,
 }
 
 impl<'a> Mode<'a> {
     /// The mode of a recipe under a layout.
-    pub(super) fn new(recipe: &'a Recipe, layout: &Layout, seq_len: u64) -> Self {
+    pub(super) fn new(recipe: &'a Recipe, layout: &Layout, seq_len: u64, accumulates: bool) -> Self {
         let compute = recipe.compute.activations().bytes();
         let params = recipe.params().bytes();
         let gathers = layout.sharding.is_fsdp();
@@ -67,13 +76,20 @@ impl<'a> Mode<'a> {
             autocast,
             train_base: !recipe.frozen_base(),
             seq: seq_len as f64,
+            batched: layout.micro_batch > 1,
             tp: layout.tensor_parallel as f64,
             vocab: layout.vocabulary_ranks() as f64,
             sequence_parallel: layout.sequence_parallel,
             expert_share: 1.0 / layout.expert_parallel as f64,
             dropout: !recipe.no_dropout,
             input_grad: true,
-            selective: false,
+            recomputed: false,
+            accumulates,
+            weight_grads: if gradients_join(recipe, layout, accumulates) {
+                WeightGrads::Join
+            } else {
+                WeightGrads::Stay
+            },
         }
     }
 
@@ -89,6 +105,7 @@ pub(super) fn interpret(block: &Block, mode: &Mode<'_>) -> BlockBytes {
     }
     let mut reader = Reader {
         mode,
+        first: block.ops.iter().any(|op| is_relative_table(&op.kind)),
         tape: Tape::with_capacity(4 * block.ops.len() + 8),
         slots: Vec::with_capacity(block.slots.len()),
     };
@@ -116,6 +133,8 @@ enum Origin {
 
 struct Reader<'m, 'a> {
     mode: &'m Mode<'a>,
+    /// The block owns the table of relative positions that the layers after it use too.
+    first: bool,
     tape: Tape,
     slots: Vec<Place>,
 }
@@ -124,25 +143,42 @@ impl Reader<'_, '_> {
     fn run(&mut self, block: &Block) -> BlockBytes {
         let m = self.mode;
         let cut = m.sequence_parallel;
-        for (i, info) in block.slots.iter().take(2).enumerate() {
+        for (slot, info) in block.slots.iter().take(2).enumerate() {
             let elements = self.elements(info.width as f64, cut);
-            // The encoder's output lives as long as the decoder does, whichever layers keep it.
-            let id = if i == 0 {
-                self.tape.tensor(elements, m.residual, m.input_grad)
-            } else {
+            // The checkpoint is charged as such, the encoder's output once for all its readers.
+            let id = if slot == usize::from(MEMORY) || m.recomputed {
                 self.tape.borrowed(elements, m.residual, m.input_grad)
+            } else {
+                self.tape.tensor(elements, m.residual, m.input_grad)
             };
             self.slots.push(Place { id, cut, origin: Origin::Other });
         }
         let input = 0;
+        let reads_memory =
+            block.ops.iter().any(|op| op.inputs.iter().take(usize::from(op.arity)).any(|&i| i == MEMORY));
         for op in &block.ops {
             let place = self.op(block, op);
             self.slots.push(place);
         }
         let output = self.slots.last().map_or(input, |p| p.id);
-        let mut bytes = self.tape.finish(input, output);
+        let mut bytes = self.tape.finish(
+            input,
+            output,
+            reads_memory.then_some(usize::from(MEMORY)),
+            m.weight_grads,
+            m.recomputed,
+        );
         if block.kind == BlockKind::Embedding {
             bytes.input = Line::ZERO;
+        }
+        if m.recomputed && self.first {
+            // What the first layer makes for all others leaves its checkpoint with its output: the
+            // bias of relative positions, and the zeros of cross-attention.
+            for op in &block.ops {
+                if let OpKind::Attention(a) = op.kind {
+                    bytes.input += Line::fixed(m.seq * m.seq * a.heads as f64 * m.weight);
+                }
+            }
         }
         bytes
     }
@@ -254,6 +290,12 @@ impl Reader<'_, '_> {
                 if self.mode.train_base {
                     self.tape.weight_grad(t.rows as f64 * t.width as f64 * self.mode.weight);
                 }
+                if is_relative_table(&op.kind) {
+                    // The bucket of each pair of positions, 64-bit.
+                    let pairs = Line::fixed(self.mode.seq * self.mode.seq);
+                    let buckets = self.tape.tensor(pairs, 8.0, false);
+                    self.tape.keep(buckets);
+                }
                 Place { id: out, ..x }
             }
             OpKind::Clamp => {
@@ -268,6 +310,11 @@ impl Reader<'_, '_> {
             OpKind::Loss | OpKind::PlainLoss => x,
         }
     }
+}
+
+/// The table from which a stack's first layer makes the bias of all its layers (T5).
+fn is_relative_table(kind: &OpKind) -> bool {
+    matches!(kind, OpKind::Parameter(t) if t.name == "relative_attention_bias")
 }
 
 /// Which attention code runs.

@@ -1,6 +1,7 @@
 //! What a framework keeps between steps, in bytes per parameter, and what its optimizer needs for
 //! the step itself.
 
+use super::transients::BUCKET;
 use super::weights::BlockWeights;
 use crate::layout::{Layout, Offload, Sharding};
 use crate::workload::{BaseQuantization, Dtype, Framework, Method, Optimizer, Recipe};
@@ -13,6 +14,8 @@ pub(super) struct States {
     pub(super) master: f64,
     /// Gradients once all are made, as the optimizer finds them.
     pub(super) gradients: f64,
+    /// Of those, what still takes room when the optimizer begins.
+    pub(super) applied: f64,
     /// What the framework keeps beside: communication buckets, flat buffers.
     pub(super) framework: f64,
     /// Exponential moving average of the parameters.
@@ -123,11 +126,14 @@ impl States {
         } else {
             Self::torch(w, recipe, layout, &d, &share)
         };
+        if s.applied <= 0.0 {
+            s.applied = s.gradients;
+        }
         if recipe.ema {
             s.ema = share(d.optimizer) * recipe.params().bytes();
         }
         if recipe.optimizer_in_backward {
-            s.gradients = 0.0;
+            (s.gradients, s.applied) = (0.0, 0.0);
             s.step = 0.0;
         }
         if matches!(recipe.optimizer, Optimizer::PagedAdamw | Optimizer::PagedAdamw8bit) {
@@ -148,7 +154,7 @@ impl States {
             || (layout.offloads(Offload::Optimizer) && layout.sharding.is_fsdp())
         {
             s.host += s.gradients;
-            s.gradients = 0.0;
+            (s.gradients, s.applied) = (0.0, 0.0);
         }
         s
     }
@@ -229,9 +235,16 @@ impl States {
                 s.gradients = whole * width;
                 s.framework = whole * width / 2.0;
             }
-            (_, Sharding::Zero1) => s.gradients = whole * width,
+            // A rank keeps every tensor that its partition touches.
+            (_, Sharding::Zero1) => {
+                s.gradients = whole * width;
+                s.applied = (part * width).max(w.largest * width);
+            }
             (_, Sharding::Zero2) => s.gradients = (part * width).max(w.largest * width),
-            (_, Sharding::Zero3) => s.gradients = part * width,
+            (_, Sharding::Zero3) => {
+                // The bucket and the partition's gradients are there at rest too.
+                s.framework = part * width + BUCKET * width;
+            }
             _ => s.gradients = whole * width,
         }
         if recipe.framework == Framework::MegatronDeepSpeed {
@@ -242,13 +255,14 @@ impl States {
             // the optimizer's foreach path copies them; without stages the fp32 gradients, their
             // flat copy and that of the parameters are whole.
             let foreach = if recipe.optimizer == Optimizer::Adamw { 2.0 } else { 1.0 };
-            s.step = 4.0
-                * match layout.sharding {
-                    // Stage 3 works through its partition in sub-groups of 1e9 elements.
-                    Sharding::Zero3 => part.min(SUB_GROUP) * foreach,
-                    Sharding::Zero1 | Sharding::Zero2 => part * foreach,
-                    _ => whole * 2.0,
-                };
+            s.step = match layout.sharding {
+                // Stage 3 works through its partition in sub-groups of 1e9 elements.
+                Sharding::Zero3 => 4.0 * part.min(SUB_GROUP) * foreach,
+                // Several tensors are flattened into one, and let go once it is cast.
+                Sharding::Zero1 | Sharding::Zero2 if part > w.largest => part * (4.0 * foreach - width),
+                Sharding::Zero1 | Sharding::Zero2 => 4.0 * part * foreach,
+                _ => 8.0 * whole,
+            };
         }
         s
     }

@@ -22,10 +22,8 @@ struct Tensor {
 #[derive(Clone, Copy, Debug)]
 struct Storage {
     size: Line,
-    /// First step that keeps it, hence the last to let it go.
-    keeper: Option<u32>,
-    /// Bytes that outlive the block: parameters and the like, never charged.
-    free: bool,
+    /// Kept by a step, or belongs to something that lives on anyway: never charged (again).
+    charged: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +33,10 @@ struct Step {
     output: Id,
     weight_grad: f64,
     temporary: Line,
+    /// Columns of a sum over the tokens that ends the step (gradient of a bias or norm weight).
+    columns: f64,
+    /// What only this step, and steps after it in backward, keep.
+    released: Line,
     /// The output's gradient is the inputs' gradient: the same storage (add, view, reshape).
     passes: bool,
 }
@@ -49,14 +51,23 @@ pub(super) struct BlockBytes {
     pub(super) backward: Envelope,
     /// Gradients of the block's weights, all made.
     pub(super) weight_grads: f64,
-    /// Autocast's copies of weights that autograd keeps.
+    /// Of `kept`, autocast's copies of weights.
     pub(super) weight_copies: f64,
     /// The block's input, alive while it is recomputed and walked back.
     pub(super) input: Line,
-    /// Largest amount alive at once inside the forward of the block beyond what it keeps.
+    /// The block's output.
     pub(super) output: Line,
     /// What forward leaves of it when it is recomputed.
     pub(super) checkpoint: Line,
+}
+
+/// How the gradients of weights are stored while backward runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WeightGrads {
+    /// Each stays until the block is done: first micro-batch.
+    Stay,
+    /// Each is added to one that is there already (or to a bucket) and freed.
+    Join,
 }
 
 /// A tape under construction.
@@ -66,6 +77,7 @@ pub(super) struct Tape {
     storages: Vec<Storage>,
     steps: Vec<Step>,
     weight_copies: f64,
+    standing: Line,
 }
 
 impl Tape {
@@ -75,12 +87,13 @@ impl Tape {
             storages: Vec::with_capacity(n),
             steps: Vec::with_capacity(n),
             weight_copies: 0.0,
+            standing: Line::ZERO,
         }
     }
 
     /// A new tensor with a storage of its own.
     pub(super) fn tensor(&mut self, elements: Line, width: f64, grad: bool) -> Id {
-        self.storages.push(Storage { size: elements * width, keeper: None, free: false });
+        self.storages.push(Storage { size: elements * width, charged: false });
         self.tensors.push(Tensor { elements, width, grad, storage: self.storages.len() - 1 });
         self.tensors.len() - 1
     }
@@ -89,7 +102,7 @@ impl Tape {
     pub(super) fn borrowed(&mut self, elements: Line, width: f64, grad: bool) -> Id {
         let id = self.tensor(elements, width, grad);
         if let Some(s) = self.storages.last_mut() {
-            s.free = true;
+            s.charged = true;
         }
         id
     }
@@ -127,12 +140,15 @@ impl Tape {
         t.elements * t.width
     }
 
-    /// Records that the last step keeps `id` for its backward.
+    /// Records that the last step keeps `id` for its backward. The first to keep a storage is the
+    /// last to let it go.
     pub(super) fn keep(&mut self, id: Id) {
-        let step = u32::try_from(self.steps.len().saturating_sub(1)).unwrap_or(u32::MAX);
         let storage = self.at(id).storage;
-        if let Some(s) = self.storages.get_mut(storage) {
-            s.keeper.get_or_insert(step);
+        if let (Some(s), Some(step)) = (self.storages.get_mut(storage), self.steps.last_mut()) {
+            if !s.charged {
+                s.charged = true;
+                step.released += s.size;
+            }
         }
     }
 
@@ -149,6 +165,8 @@ impl Tape {
             output,
             weight_grad: 0.0,
             temporary: Line::ZERO,
+            columns: 0.0,
+            released: Line::ZERO,
             passes: false,
         });
         self
@@ -178,102 +196,147 @@ impl Tape {
         self
     }
 
-    /// A copy of a weight in the compute type that lives until backward.
+    /// The last step ends by summing so many columns over the tokens.
+    pub(super) fn columns(&mut self, columns: f64) -> &mut Self {
+        if let Some(s) = self.steps.last_mut() {
+            s.columns = s.columns.max(columns);
+        }
+        self
+    }
+
+    /// The last step keeps a copy of a weight in the compute type.
     pub(super) fn weight_copy(&mut self, bytes: f64) {
         self.weight_copies += bytes;
+        if let Some(s) = self.steps.last_mut() {
+            s.released += Line::fixed(bytes);
+        }
+    }
+
+    /// A gradient that other blocks have begun is alive throughout the walk back.
+    pub(super) fn standing(&mut self, bytes: Line) {
+        self.standing += bytes;
     }
 
     /// Bytes kept and the walk back, given the block's input and output.
-    pub(super) fn finish(&self, input: Id, output: Id) -> BlockBytes {
-        let mut kept = Line::ZERO;
-        for s in &self.storages {
-            if s.keeper.is_some() && !s.free {
-                kept += s.size;
-            }
+    /// `gathering` is a tensor whose gradient other blocks have begun.
+    pub(super) fn finish(
+        &self,
+        input: Id,
+        output: Id,
+        gathering: Option<Id>,
+        weight_grads: WeightGrads,
+        recomputed: bool,
+    ) -> BlockBytes {
+        let kept = self.steps.iter().fold(Line::ZERO, |sum, s| sum + s.released);
+        let mut walk = Walk::new(self, kept, weight_grads, recomputed);
+        for id in gathering.into_iter().chain([output]) {
+            walk.receive(id);
         }
-        let (backward, weight_grads) = self.walk(output, kept);
+        for step in self.steps.iter().rev() {
+            walk.back(step);
+        }
+        walk.note(Line::ZERO, 0.0);
         BlockBytes {
             kept,
-            backward,
-            weight_grads,
+            backward: walk.envelope,
+            weight_grads: self.steps.iter().map(|s| s.weight_grad).sum(),
             weight_copies: self.weight_copies,
             input: self.bytes(input),
             output: self.bytes(output),
             checkpoint: self.bytes(input),
         }
     }
+}
 
-    /// Walks the steps backwards. At each one are alive: what is kept and not yet let go, the
-    /// gradients of activations not yet consumed, the weight gradients so far, and what this step
-    /// itself makes.
-    fn walk(&self, output: Id, kept: Line) -> (Envelope, f64) {
-        let mut envelope = Envelope::default();
-        let mut remaining = kept;
-        let mut weight_grads = 0.0;
-        // Gradients of activations: how large, and how many tensors share each.
-        let mut grads: Vec<(Line, u32)> = Vec::with_capacity(self.tensors.len());
-        let mut of: Vec<Option<usize>> = vec![None; self.tensors.len()];
-        let mut alive = Line::ZERO;
-        let first = self.bytes(output);
-        grads.push((first, 1));
-        alive += first;
-        if let Some(slot) = of.get_mut(output) {
-            *slot = Some(0);
+/// The steps walked backwards. At each one are alive: what is kept and not yet let go, the
+/// gradients of activations not yet consumed, the weight gradients so far, and what the step
+/// itself makes.
+struct Walk<'t> {
+    tape: &'t Tape,
+    weight_grads: WeightGrads,
+    recomputed: bool,
+    envelope: Envelope,
+    /// Kept tensors not yet let go.
+    remaining: Line,
+    /// Gradients of activations: how large, and how many tensors share each.
+    grads: Vec<(Line, u32)>,
+    /// Which of `grads` belongs to a tensor.
+    of: Vec<Option<usize>>,
+    /// Sum over `grads` that are shared by at least one tensor.
+    alive: Line,
+    /// Weight gradients that stay.
+    made: f64,
+}
+
+impl<'t> Walk<'t> {
+    fn new(tape: &'t Tape, kept: Line, weight_grads: WeightGrads, recomputed: bool) -> Self {
+        Self {
+            tape,
+            weight_grads,
+            recomputed,
+            envelope: Envelope::default(),
+            remaining: kept + tape.standing,
+            grads: Vec::with_capacity(tape.steps.len() + 1),
+            of: vec![None; tape.tensors.len()],
+            alive: Line::ZERO,
+            made: 0.0,
         }
-        envelope.include(remaining + alive);
-        for (index, step) in self.steps.iter().enumerate().rev() {
-            let taken = of.get_mut(step.output).and_then(Option::take);
-            let inputs = step.inputs.get(..usize::from(step.arity)).unwrap_or_default();
-            if let Some(g) = taken {
-                let mut made = Line::ZERO;
-                for &i in inputs {
-                    if self.grad(i) && !step.passes {
-                        made += self.bytes(i);
-                    }
-                }
-                envelope.include(
-                    remaining + alive + made + step.temporary + Line::fixed(weight_grads + step.weight_grad),
-                );
-                for &i in inputs {
-                    if !self.grad(i) {
-                        continue;
-                    }
-                    let had = of.get(i).copied().flatten();
-                    match (had, step.passes) {
-                        // Accumulated in place into the gradient that was there.
-                        (Some(_), _) => {}
-                        (None, true) => {
-                            if let (Some(slot), Some(shared)) = (of.get_mut(i), grads.get_mut(g)) {
-                                *slot = Some(g);
-                                shared.1 += 1;
-                            }
-                        }
-                        (None, false) => {
-                            let size = self.bytes(i);
-                            grads.push((size, 1));
-                            alive += size;
-                            if let Some(slot) = of.get_mut(i) {
-                                *slot = Some(grads.len() - 1);
-                            }
-                        }
-                    }
-                }
-                if let Some(own) = grads.get_mut(g) {
-                    own.1 -= 1;
-                    if own.1 == 0 {
-                        alive = alive - own.0;
-                    }
-                }
-                weight_grads += step.weight_grad;
-            }
-            let index = u32::try_from(index).unwrap_or(u32::MAX);
-            for s in &self.storages {
-                if s.keeper == Some(index) && !s.free {
-                    remaining = remaining - s.size;
+    }
+
+    fn note(&mut self, own: Line, columns: f64) {
+        let line = self.remaining + self.alive + own + Line::fixed(self.made);
+        self.envelope.include(line, columns);
+    }
+
+    /// A fresh gradient for `id`.
+    fn receive(&mut self, id: Id) {
+        let size = self.tape.bytes(id);
+        self.grads.push((size, 1));
+        self.alive += size;
+        if let Some(slot) = self.of.get_mut(id) {
+            *slot = Some(self.grads.len() - 1);
+        }
+    }
+
+    fn back(&mut self, step: &Step) {
+        let taken = self.of.get_mut(step.output).and_then(Option::take);
+        let inputs = step.inputs.get(..usize::from(step.arity)).unwrap_or_default();
+        if let Some(own) = taken {
+            let mut made = Line::fixed(step.weight_grad);
+            if !step.passes {
+                for &i in inputs.iter().filter(|&&i| self.tape.grad(i)) {
+                    made += self.tape.bytes(i);
                 }
             }
+            self.note(made + step.temporary, 0.0);
+            if step.columns > 0.0 {
+                // A recomputed tensor goes as soon as it has been used.
+                let gone = if self.recomputed { step.released } else { Line::ZERO };
+                self.note(made - gone, step.columns);
+            }
+            for &i in inputs.iter().filter(|&&i| self.tape.grad(i)) {
+                match (self.of.get(i).copied().flatten(), step.passes) {
+                    // Added in place to the gradient that was there.
+                    (Some(_), _) => {}
+                    (None, true) => {
+                        if let (Some(slot), Some(shared)) = (self.of.get_mut(i), self.grads.get_mut(own)) {
+                            *slot = Some(own);
+                            shared.1 += 1;
+                        }
+                    }
+                    (None, false) => self.receive(i),
+                }
+            }
+            if let Some(own) = self.grads.get_mut(own) {
+                own.1 -= 1;
+                if own.1 == 0 {
+                    self.alive = self.alive - own.0;
+                }
+            }
+            if self.weight_grads == WeightGrads::Stay {
+                self.made += step.weight_grad;
+            }
         }
-        envelope.include(remaining + alive + Line::fixed(weight_grads));
-        (envelope, weight_grads)
+        self.remaining = self.remaining - step.released;
     }
 }

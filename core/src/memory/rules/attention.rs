@@ -1,5 +1,6 @@
 //! Scaled dot-product attention.
 
+use super::super::kernels::GEMM_WORKSPACE;
 use super::super::line::Line;
 use super::super::tape::Id;
 use super::{Kernel, Origin, Place, Reader, kernel_of};
@@ -7,6 +8,12 @@ use crate::workload::{Attention, AttentionBias, Op};
 
 const FP32: f64 = 4.0;
 const INT64: f64 = 8.0;
+/// Bytes of the two generator tensors that the flash kernel returns (seed and offset as one pair
+/// of 64-bit words, and an unused word), and of the two that the memory-efficient one does.
+///
+/// Source: `_scaled_dot_product_flash_attention` and `_efficient_attention_forward`, PyTorch 2.15.
+const FLASH_RANDOM_STATE: f64 = 24.0;
+const EFFICIENT_RANDOM_STATE: f64 = 16.0;
 
 impl Reader<'_, '_> {
     pub(super) fn attention(&mut self, op: &Op, spec: &Attention) -> Place {
@@ -46,8 +53,7 @@ impl Reader<'_, '_> {
         for id in [q, k, v, out] {
             self.tape.keep(id);
         }
-        let lse = self.tape.tensor(Line::per_token(heads), FP32, false);
-        self.tape.keep(lse);
+        self.statistics(heads, FLASH_RANDOM_STATE);
         let grouped =
             if spec.kv_heads < spec.heads { self.tape.bytes(q) + self.tape.bytes(q) } else { Line::ZERO };
         self.tape.temporary(self.tape.elements(q) * FP32 + grouped);
@@ -70,25 +76,52 @@ impl Reader<'_, '_> {
         for id in [q, k, v, out] {
             self.tape.keep(id);
         }
-        let lse = self.tape.tensor(Line::per_token(heads), FP32, false);
-        self.tape.keep(lse);
+        // With dropout the generator's state stays where it is.
+        let drops = spec.dropout && self.mode.dropout;
+        self.statistics(heads, if drops { 0.0 } else { EFFICIENT_RANDOM_STATE });
+        let per_sample = Line::per_token(seq * heads);
+        let whole = Line::fixed(seq * seq * heads);
+        let padded = self.mode.recipe.padding_mask;
         let bias = match spec.bias {
+            // Zeros stand for a bias of cross-attention: the first layer's serve all, until a mask
+            // is added to them.
+            AttentionBias::None if spec.cross && padded => per_sample,
+            AttentionBias::None if spec.cross => Line::ZERO,
             AttentionBias::None if masked => Line::per_token(seq),
             AttentionBias::None => Line::ZERO,
             // Made once for all layers; autocast casts it in each.
-            AttentionBias::Alibi if self.mode.autocast => Line::per_token(seq * heads),
+            AttentionBias::Alibi if self.mode.autocast => per_sample,
             AttentionBias::Alibi | AttentionBias::Shared => Line::ZERO,
-            AttentionBias::Relative => Line::fixed(seq * seq * heads),
+            AttentionBias::Relative if padded && !spec.causal => per_sample,
+            AttentionBias::Relative => whole,
         };
+        let width = self.tape.width(q);
+        if self.first && spec.cross {
+            let zeros = self.tape.tensor(whole, width, false);
+            self.tape.keep(zeros);
+        }
         if bias != Line::ZERO {
-            let width = self.tape.width(q);
             let bias = self.tape.tensor(bias, width, false);
             self.tape.keep(bias);
         }
-        if spec.bias == AttentionBias::Relative && spec.causal {
-            // The mask that chose between the table's values and minus infinity.
-            let mask = self.tape.tensor(Line::fixed(seq * seq), 1.0, false);
-            self.tape.keep(mask);
+        if spec.bias == AttentionBias::Relative {
+            if spec.causal {
+                // The mask that the sum with the bias keeps.
+                let mask = self.tape.tensor(Line::fixed(seq * seq), 1.0, false);
+                self.tape.keep(mask);
+            }
+            // The bias's gradient, one per sample and head, then added to that of the layers above.
+            self.tape.temporary(per_sample * width);
+            self.tape.standing(whole * width);
+        }
+    }
+
+    /// What a fused kernel keeps beside its tensors: the log-sum-exp of each row and the state of
+    /// the random generator, drawn on or not.
+    fn statistics(&mut self, heads: f64, random_state: f64) {
+        for (elements, width) in [(Line::per_token(heads), FP32), (Line::fixed(random_state), 1.0)] {
+            let kept = self.tape.tensor(elements, width, false);
+            self.tape.keep(kept);
         }
     }
 
@@ -123,8 +156,9 @@ impl Reader<'_, '_> {
         let keys = self.cast(keys, product);
         let values = self.repeated(v.id, spec);
         let values = self.narrowed(values);
+        let [query, keys, values] = [query, keys, values].map(|x| self.folded(x));
         let mut raw = self.tape.tensor(scores, product, true);
-        self.tape.step(&[query, keys], raw);
+        self.tape.step(&[query, keys], raw).temporary(GEMM_WORKSPACE);
         self.tape.keep(query);
         self.tape.keep(keys);
         if spec.softcap {
@@ -136,7 +170,9 @@ impl Reader<'_, '_> {
         let soft = if spec.softmax_fp32 || self.mode.autocast { FP32 } else { width };
         let extra = if spec.sinks { Line::per_token(heads) } else { Line::ZERO };
         let probabilities = self.tape.tensor(scores + extra, soft, true);
-        self.tape.step(&[raw], probabilities).temporary(scores * (soft + width));
+        // Softmax's backward multiplies gradient and output; in fp32 the scores are cast as well.
+        let cast = if soft > product { product } else { 0.0 };
+        self.tape.step(&[raw], probabilities).temporary(scores * (soft + cast));
         self.tape.keep(probabilities);
         if spec.sinks {
             // Where each row's maximum was, subtracted before the softmax.
@@ -152,12 +188,23 @@ impl Reader<'_, '_> {
             weights = self.dropout(weights);
         }
         let attended = self.like(out);
-        self.tape.step(&[weights, values], attended);
+        self.tape.step(&[weights, values], attended).temporary(GEMM_WORKSPACE);
         self.tape.keep(weights);
         self.tape.keep(values);
         // Transposed back to token-major: a copy, which the projection keeps.
         self.tape.step(&[attended], out);
         Place { id: out, cut: q.cut, origin: Origin::Other }
+    }
+
+    /// A batched product folds samples and heads into one dimension, which copies what is laid out
+    /// token by token; of a single sample a view will do.
+    fn folded(&mut self, x: Id) -> Id {
+        if !self.mode.batched {
+            return x;
+        }
+        let out = self.like(x);
+        self.tape.step(&[x], out);
+        out
     }
 
     /// Keys or values repeated so that each query head has its own; the same tensor when it has.

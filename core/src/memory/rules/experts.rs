@@ -101,9 +101,14 @@ impl Reader<'_, '_> {
         let tables = if e.kind == ExpertsKind::GatedClamped { 4.0 } else { 3.0 };
         let entry = self.cast(x, inner);
         let gathered = self.tape.tensor(copies(hidden), inner, true);
-        self.tape.step(&[entry], gathered);
+        // The gradient of a gather is added into zeros, out of place.
+        let zeros = self.tape.bytes(entry);
+        self.tape.step(&[entry], gathered).temporary(zeros);
         let index = self.tape.tensor(Line::per_token(tables * k), INT64, false);
         self.tape.keep(index);
+        // Where each expert's tokens end, 32-bit.
+        let ends = self.tape.tensor(Line::fixed(owned), FP32, false);
+        self.tape.keep(ends);
         let up_width = if e.kind == ExpertsKind::Plain { width } else { 2.0 * width };
         let up = self.tape.tensor(copies(up_width), inner, true);
         self.tape.step(&[gathered], up);
@@ -116,8 +121,9 @@ impl Reader<'_, '_> {
             ExpertsKind::Gated => {
                 let act = self.tape.tensor(copies(width), inner, true);
                 let (gate, other) = (self.tape.view(up, copies(width)), self.tape.view(up, copies(width)));
+                // Backward joins the halves' gradients into one new tensor.
                 self.tape.step(&[up], gate).passes();
-                self.tape.step(&[up], other).passes();
+                self.tape.step(&[up], other);
                 self.tape.step(&[gate], act);
                 self.tape.keep(gate);
                 self.tape.step(&[act, other], product);
@@ -127,16 +133,24 @@ impl Reader<'_, '_> {
                 self.tape.keep(other);
             }
             ExpertsKind::GatedClamped => {
-                let mut last = up;
-                // Clamped halves, sigmoid, glu and (up + 1).
-                for _ in 0..4 {
-                    let t = self.tape.tensor(copies(width), inner, true);
-                    self.tape.step(&[last], t);
-                    self.tape.keep(up);
-                    self.tape.keep(t);
-                    last = t;
-                }
-                self.tape.step(&[last], product);
+                // Clamped halves, then (up + 1) (gate sigmoid(alpha gate)).
+                let part = copies(width);
+                let (gate, other) = (self.tape.view(up, part), self.tape.view(up, part));
+                self.tape.step(&[up], gate);
+                self.tape.step(&[up], other);
+                let [clamped, raised, scaled, sigmoid, glu] =
+                    [(); 5].map(|()| self.tape.tensor(part, inner, true));
+                self.tape.step(&[gate], clamped);
+                self.tape.keep(gate);
+                self.tape.step(&[other], raised);
+                self.tape.step(&[clamped], scaled);
+                self.tape.step(&[scaled], sigmoid);
+                self.tape.keep(sigmoid);
+                self.tape.step(&[clamped, sigmoid], glu);
+                self.tape.keep(clamped);
+                self.tape.step(&[raised, glu], product);
+                self.tape.keep(raised);
+                self.tape.keep(glu);
             }
             ExpertsKind::Plain => {
                 self.tape.step(&[up], product);
@@ -150,11 +164,16 @@ impl Reader<'_, '_> {
             self.tape.weight_grad(owned * hidden * width * grad_bytes);
         }
         let weighted = self.tape.tensor(copies(hidden), inner.max(self.tape.width(weights)), true);
-        self.tape.step(&[down, weights], weighted);
+        // The gradient of the weights is a sum over the products.
+        let products = self.tape.bytes(weighted);
+        self.tape.step(&[down, weights], weighted).temporary(products);
         self.tape.keep(down);
         self.tape.keep(weights);
+        let ordered = self.like(weighted);
+        self.tape.step(&[weighted], ordered).temporary(products);
+        // The sum over a token's experts gives every one of them the same gradient.
         let out = self.tape.tensor(self.tape.elements(x), inner, true);
-        self.tape.step(&[weighted], out);
+        self.tape.step(&[ordered], out).passes();
         out
     }
 }

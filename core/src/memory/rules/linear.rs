@@ -1,5 +1,6 @@
 //! Matrix multiplications with a weight, plain, adapted, quantised.
 
+use super::super::kernels::GEMM_WORKSPACE;
 use super::super::line::Line;
 use super::super::tape::Id;
 use super::{Origin, Place, Reader};
@@ -22,7 +23,7 @@ impl Reader<'_, '_> {
         let taken = self.cast(x.id, m.compute);
         let needs = self.tape.grad(taken) || trained || adapted;
         let out = self.tape.tensor(self.elements(l.outputs as f64, cut_out), m.compute, needs);
-        self.tape.step(&[taken], out);
+        self.tape.step(&[taken], out).temporary(GEMM_WORKSPACE);
         if trained {
             if m.eight_bit() && l.name != "lm_head" {
                 let quantised = self.tape.tensor(self.tape.elements(taken), 1.0, false);
@@ -32,7 +33,8 @@ impl Reader<'_, '_> {
             }
             self.tape.weight_grad(weights * m.weight);
             if l.bias {
-                self.tape.weight_grad(l.outputs as f64 / shards * m.weight);
+                let columns = l.outputs as f64 / shards;
+                self.tape.weight_grad(columns * m.weight).columns(columns);
             }
         }
         if m.autocast && m.weight > m.compute && self.tape.grad(taken) {
@@ -63,14 +65,14 @@ impl Reader<'_, '_> {
             entry = self.dropout(entry);
         }
         let down = self.tape.tensor(Line::per_token(rank), dtype, true);
-        self.tape.step(&[entry], down);
+        self.tape.step(&[entry], down).temporary(GEMM_WORKSPACE);
         self.tape.keep(entry);
         self.tape.weight_grad(rank * l.inputs as f64 * lora.dtype.bytes());
         if m.autocast && lora.dtype == Dtype::Fp32 {
             self.tape.weight_copy(rank * l.inputs as f64 * m.compute);
         }
         let up = self.tape.tensor(self.tape.elements(base), dtype, true);
-        self.tape.step(&[down], up);
+        self.tape.step(&[down], up).temporary(GEMM_WORKSPACE);
         self.tape.keep(down);
         self.tape.weight_grad(rank * l.outputs as f64 * lora.dtype.bytes());
         if m.autocast && lora.dtype == Dtype::Fp32 {

@@ -1,9 +1,9 @@
-//! Norms, activations, products, dropout, rotary embeddings and the state-space mixer.
+//! Norms, activations, products, dropout and rotary embeddings.
 
 use super::super::line::Line;
 use super::super::tape::Id;
 use super::{Origin, Place, Reader, python_activation};
-use crate::workload::{Act, Norm, NormKind, Rotary, RotaryKind, Scan};
+use crate::workload::{Act, Norm, NormKind, Rotary, RotaryKind};
 
 const FP32: f64 = 4.0;
 
@@ -53,13 +53,15 @@ impl Reader<'_, '_> {
         }
         let [squared, spread] = moved;
         let scale = self.tape.tensor(Line::per_token(groups), FP32, self.tape.grad(x));
-        self.tape.step(&[squared], scale);
+        // Gradient of the mean square: the mean's, x, 2 x, and their product.
+        let copy = self.tape.bytes(wide);
+        self.tape.step(&[squared], scale).temporary(copy * 3.0);
         self.tape.keep(squared);
         self.tape.keep(scale);
         // T5 multiplies its input itself, not the fp32 copy.
         let factor = if n.kind == NormKind::RmsT5 { x } else { spread };
         let normed = self.tape.tensor(self.tape.elements(x), FP32, self.tape.grad(x));
-        self.tape.step(&[factor, scale], normed);
+        self.tape.step(&[factor, scale], normed).temporary(copy);
         self.tape.keep(factor);
         self.tape.keep(scale);
         match n.kind {
@@ -69,7 +71,8 @@ impl Reader<'_, '_> {
                 self.tape.step(&[normed], out);
                 if trained {
                     self.tape.keep(normed);
-                    self.tape.weight_grad(weight);
+                    let products = self.tape.bytes(normed);
+                    self.tape.weight_grad(weight).temporary(products).columns(n.width as f64);
                 }
                 // One plus the weight, or its fp32 copy.
                 let copied = match n.kind {
@@ -89,10 +92,9 @@ impl Reader<'_, '_> {
                 self.tape.step(&[cast], out);
                 if trained {
                     self.tape.keep(cast);
-                    self.tape.weight_grad(weight);
                     // The product with the output's gradient, before it is summed over tokens.
-                    let copy = self.tape.bytes(cast);
-                    self.tape.temporary(copy);
+                    let products = self.tape.bytes(cast);
+                    self.tape.weight_grad(weight).temporary(products).columns(n.width as f64);
                 }
                 out
             }
@@ -106,8 +108,9 @@ impl Reader<'_, '_> {
         let entry = self.tape.width(x.id);
         let width = if m.autocast && !m.fused() { entry.max(m.residual) } else { entry };
         let id = self.tape.tensor(self.tape.elements(x.id), width, self.tape.grad(x.id));
+        // Backward fills the rotated halves into zeros of full size.
         let copy = self.tape.bytes(id);
-        self.tape.step(&[x.id], id).temporary(copy);
+        self.tape.step(&[x.id], id).temporary(copy * 2.0);
         // ... unless each layer spreads them over pairs anew, for q and k apart or for both at once.
         let spread = match r.kind {
             RotaryKind::Interleaved => 2.0,
@@ -115,8 +118,7 @@ impl Reader<'_, '_> {
             _ => 0.0,
         };
         if spread > 0.0 && !self.mode.fused() {
-            // One row a position, the same for the whole batch.
-            let angles = self.tape.tensor(Line::fixed(m.seq * spread * r.rotated as f64), width, false);
+            let angles = self.tape.tensor(Line::fixed(spread * m.seq * r.rotated as f64), width, false);
             self.tape.keep(angles);
         }
         let origin = match r.kind {
@@ -220,49 +222,5 @@ impl Reader<'_, '_> {
         let mask = self.tape.tensor(self.tape.elements(x), 1.0, false);
         self.tape.keep(mask);
         out
-    }
-
-    /// Mamba's mixer on its own kernels: the convolution keeps its input and output, the scan its
-    /// inputs (x, dt, B, C, z) and a state per chunk of tokens.
-    pub(super) fn scan(&mut self, x: Place, gate: Place, s: &Scan) -> Place {
-        let m = self.mode;
-        let inner = s.inner as f64;
-        let convolved = self.like(x.id);
-        self.tape.step(&[x.id], convolved);
-        self.tape.keep(x.id);
-        self.tape.keep(convolved);
-        if m.train_base {
-            self.tape.weight_grad((s.convolved() * (s.taps + 1)) as f64 * m.weight);
-        }
-        if s.heads > 0 {
-            // The second form's kernel takes the convolved channels, the steps and the gate.
-            let out = self.tape.tensor(Line::per_token(inner), m.compute, self.tape.grad(convolved));
-            self.tape.step(&[convolved, gate.id], out);
-            self.tape.keep(gate.id);
-            return Place { id: out, cut: x.cut, origin: Origin::Other };
-        }
-        let projected = self.tape.tensor(
-            Line::per_token((s.rank + 2 * s.state) as f64),
-            m.compute,
-            self.tape.grad(convolved),
-        );
-        self.tape.step(&[convolved], projected);
-        self.tape.keep(convolved);
-        let step = self.tape.tensor(self.tape.elements(x.id), m.compute, self.tape.grad(projected));
-        self.tape.step(&[projected], step);
-        self.tape.keep(projected);
-        if m.train_base {
-            let projections = inner * (s.rank + 2 * s.state) as f64 + s.rank as f64 * inner + inner;
-            self.tape.weight_grad(projections * m.weight);
-        }
-        let out = self.like(x.id);
-        self.tape.step(&[convolved, step, gate.id], out);
-        self.tape.keep(convolved);
-        self.tape.keep(step);
-        self.tape.keep(gate.id);
-        if m.train_base {
-            self.tape.weight_grad((inner * s.state as f64 + inner) * m.weight);
-        }
-        Place { id: out, cut: x.cut, origin: Origin::Other }
     }
 }

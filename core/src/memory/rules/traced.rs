@@ -18,6 +18,6 @@ pub(super) fn bytes(part: &TracedPart, mode: &Mode<'_>) -> BlockBytes {
         checkpoint: line(if part.unit { regime.checkpoint } else { regime.kept }),
         ..BlockBytes::default()
     };
-    bytes.backward.include(line(regime.backward));
+    bytes.backward.include(line(regime.backward), 0.0);
     bytes
 }

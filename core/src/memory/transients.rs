@@ -1,0 +1,207 @@
+//! What sharding adds for a moment: gathered units, unsharded gradients, reduction buffers.
+
+use super::rules::Mode;
+use super::states::{Divisors, States, base_bytes};
+use super::timeline::Run;
+use super::weights::BlockWeights;
+use crate::layout::{Layout, Offload, Recompute, Reshard, Sharding, Wrap};
+use crate::workload::{BlockKind, Dtype, Recipe};
+
+/// One block as sharding sees it, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Unit {
+    /// Its parameters gathered; 0 when it belongs to the root unit, which stays gathered.
+    pub(super) gathered: f64,
+    /// Its parameters when they stay gathered from forward to its backward.
+    pub(super) resident: f64,
+    /// Input of its reduce-scatter, kept until the next unit's.
+    pub(super) reduced: f64,
+    /// Its gradients, once its backward is over.
+    pub(super) gradients: f64,
+}
+
+/// What of the sharding does not belong to one block.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Transients {
+    /// The root unit, gathered from forward to the end of backward.
+    pub(super) root: f64,
+    /// Units that stay gathered between forward and backward.
+    pub(super) resident: f64,
+    /// Gather buffer of the last unit at the end of forward.
+    pub(super) left: f64,
+    /// The same, or the last unit gathered ahead, while the loss runs backward.
+    pub(super) ahead: f64,
+    /// The root's gradients, whole until the end of backward.
+    pub(super) root_gradients: f64,
+    /// The same with the input of their reduction.
+    pub(super) root_reduction: f64,
+    /// Gradients that are there before backward: of earlier micro-batches, or never freed.
+    pub(super) accumulated: f64,
+    /// Bucket of gradients on their way, during backward.
+    pub(super) bucket: f64,
+    /// Flattened gradients at the end of backward.
+    pub(super) flattened: f64,
+    /// Inputs of finished layers and their gradients stay to the end of backward.
+    pub(super) holds_inputs: bool,
+}
+
+/// Whether every weight gradient is added to one that is there already and freed at once, instead
+/// of staying until its block is done.
+pub(super) fn gradients_join(recipe: &Recipe, layout: &Layout, accumulates: bool) -> bool {
+    let in_buckets = layout.sharding == Sharding::Ddp && layout.gradient_as_bucket_view;
+    let gathers = layout.sharding.is_fsdp() && layout.sharding.shards_parameters();
+    // DeepSpeed's stages 2 and 3 move each gradient to the bucket.
+    let moved = matches!(layout.sharding, Sharding::Zero2 | Sharding::Zero3);
+    !gathers && (accumulates || in_buckets || moved || recipe.keep_gradients || recipe.optimizer_in_backward)
+}
+
+impl Transients {
+    /// The transients of a stage; fills in the units of its runs.
+    pub(super) fn of(
+        runs: &mut [Run],
+        total: &BlockWeights,
+        states: &States,
+        recipe: &Recipe,
+        layout: &Layout,
+        mode: &Mode<'_>,
+    ) -> Self {
+        let d = Divisors::of(layout);
+        if layout.sharding.is_fsdp() && layout.sharding.shards_parameters() && d.parameters > 1.0 {
+            return Self::fsdp(runs, total, states, recipe, layout, mode, &d);
+        }
+        let accumulated = if mode.accumulates || recipe.keep_gradients { states.gradients } else { 0.0 };
+        let whole = Self { accumulated, ..Self::default() };
+        let joins = gradients_join(recipe, layout, mode.accumulates);
+        for run in runs.iter_mut() {
+            run.unit.gradients = if joins { 0.0 } else { run.bytes.weight_grads };
+        }
+        match layout.sharding {
+            Sharding::Zero1 | Sharding::Zero2 | Sharding::Zero3 => {
+                Self::zero(runs, total, states, layout, mode, whole)
+            }
+            _ => whole,
+        }
+    }
+
+    /// FSDP gathers a unit before its forward and again before its backward, the next one while it
+    /// runs, and reduces its gradients afterwards.
+    ///
+    /// Source: torch.distributed.fsdp `_fully_shard/_fsdp_param_group.py` (`wait_for_unshard` keeps
+    /// the last gather's buffer; `post_backward` keeps one reduce-scatter input) and FSDP1's
+    /// `_runtime_utils.py`, PyTorch 2.15, traced.
+    fn fsdp(
+        runs: &mut [Run],
+        total: &BlockWeights,
+        states: &States,
+        recipe: &Recipe,
+        layout: &Layout,
+        mode: &Mode<'_>,
+        d: &Divisors,
+    ) -> Self {
+        let two = layout.sharding == Sharding::Fsdp2;
+        let frozen = recipe.frozen_base();
+        let trained_width = if frozen { recipe.lora.dtype.bytes() } else { recipe.params().bytes() };
+        let unsharded_width = if frozen { trained_width.min(mode.compute) } else { mode.compute };
+        let reduce = recipe.reduce_dtype.map_or(trained_width, Dtype::bytes);
+        let stays = match layout.sharding {
+            Sharding::ShardGradOp | Sharding::HybridShardZero2 => true,
+            Sharding::Fsdp2 => layout.reshard_after_forward == Reshard::Never,
+            _ => false,
+        };
+        // What runs between the units of a traced model belongs to the root.
+        let own = |run: &Run| match layout.wrap {
+            Wrap::Layers => run.kind == BlockKind::Layer && !run.loose,
+            Wrap::LayersEmbedHead => true,
+            Wrap::Model => false,
+        };
+        let accumulated = match (mode.accumulates, layout.sync_every_micro_batch) {
+            (false, _) => 0.0,
+            (true, true) => states.gradients,
+            // Without reduction between micro-batches the gradients stay whole.
+            (true, false) => total.trainable(recipe) * trained_width.max(reduce),
+        };
+        let offloaded = layout.offloads(Offload::Gradient) || layout.offloads(Offload::Optimizer);
+        let mut root = BlockWeights::default();
+        let mut x = Self {
+            accumulated,
+            holds_inputs: !two && frozen && recipe.torch_before(2, 5) && layout.recompute == Recompute::Full,
+            ..Self::default()
+        };
+        for run in runs.iter_mut() {
+            if !own(run) {
+                root += (run.weights, run.count);
+                run.unit.gradients = run.bytes.weight_grads;
+                x.root_gradients += run.count * run.bytes.weight_grads;
+                continue;
+            }
+            let bytes = unit_bytes(&run.weights, recipe, mode.compute);
+            if stays {
+                run.unit.resident = bytes;
+                x.resident += run.count * bytes;
+            } else {
+                run.unit.gathered = bytes;
+            }
+            // FSDP2 leaves the buffer behind, FSDP1 gathers the unit anew when backward begins.
+            x.left = if two { bytes } else { 0.0 };
+            x.ahead = run.unit.gathered;
+            if two {
+                run.unit.reduced = run.weights.trainable(recipe) * reduce;
+            }
+            if accumulated <= 0.0 && !offloaded {
+                let experts = run.weights.experts / run.weights.base().max(1.0);
+                let share = (1.0 - experts) / d.parameters + experts / d.experts;
+                run.unit.gradients = run.bytes.weight_grads * share * trained_width / unsharded_width;
+            }
+        }
+        x.root = unit_bytes(&root, recipe, mode.compute);
+        x.root_reduction = root.trainable(recipe) * (unsharded_width + reduce);
+        x
+    }
+
+    /// DeepSpeed's bucket of gradients on their way, and the parameters stage 3 has gathered.
+    ///
+    /// Source: DeepSpeed 0.19 (`stage_1_and_2.py`, `stage3.py`), traced: the bucket is allocated
+    /// whole with the first gradient; stage 1 keeps every gradient to the end, where the largest
+    /// one is flattened too; stage 3 keeps up to `stage3_max_live_parameters` gathered, in any case
+    /// the largest tensor.
+    fn zero(
+        runs: &mut [Run],
+        total: &BlockWeights,
+        states: &States,
+        layout: &Layout,
+        mode: &Mode<'_>,
+        whole: Self,
+    ) -> Self {
+        let bucket = mode.compute * BUCKET;
+        let largest = mode.compute * total.largest;
+        if layout.sharding == Sharding::Zero1 {
+            for run in runs.iter_mut() {
+                run.unit.reduced = 0.0;
+            }
+            let kept = if mode.accumulates { states.gradients + bucket } else { 0.0 };
+            let reduction = if mode.accumulates { 0.0 } else { bucket };
+            return Self { accumulated: kept, bucket: reduction, flattened: 2.0 * largest, ..whole };
+        }
+        if layout.sharding == Sharding::Zero2 {
+            return Self { bucket, ..whole };
+        }
+        let live = (mode.compute * MAX_LIVE.min(total.base())).max(largest);
+        Self { root: live, accumulated: 0.0, ..whole }
+    }
+}
+
+/// DeepSpeed's `reduce_bucket_size` and `stage3_max_live_parameters`, in elements, by default.
+pub(super) const BUCKET: f64 = 5e8;
+const MAX_LIVE: f64 = 1e9;
+
+/// Bytes of a unit's parameters once gathered: compute type, a quantised base as it is stored.
+fn unit_bytes(w: &BlockWeights, recipe: &Recipe, compute: f64) -> f64 {
+    let base = base_bytes(w, recipe, compute);
+    let adapters = (w.adapters + w.saved)
+        * if recipe.frozen_base() {
+            recipe.lora.dtype.bytes().min(compute.max(Dtype::Bf16.bytes()))
+        } else {
+            compute
+        };
+    base + adapters
+}

@@ -1,0 +1,36 @@
+//! Bytes that one layer keeps for backward, against real PyTorch: exact on every row.
+//!
+//! `data/corpus/layer_activations.csv` holds differences between a three-layer and a two-layer
+//! model; see `data/corpus/README.md`.
+
+use std::path::Path;
+
+use shardwise::ModelSpec;
+use shardwise::layout::Recompute;
+use shardwise::memory::layer_saved_bytes;
+use shardwise::workload::BlockKind;
+use shardwise_tests::oracle::{express, int, rows, text};
+
+#[test]
+fn layers_keep_what_pytorch_keeps() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/corpus/layer_activations.csv");
+    let mut wrong = Vec::new();
+    let (mut kept, mut recomputed) = (0, 0);
+    for row in rows(&file).unwrap() {
+        let model = ModelSpec::from(text(&row, "model")).resolve("model").unwrap();
+        let (recipe, layout, batch) = express(&row).unwrap();
+        let (block, _) = model.runs().filter(|(b, _)| b.kind == BlockKind::Layer).last().unwrap();
+        let tokens = batch.seq_len * int(&row, "mb", 1);
+        let ours = layer_saved_bytes(block, &recipe, &layout, batch.seq_len, tokens).get();
+        // With recomputation the layer's input is all that lives on.
+        let column =
+            if layout.recompute == Recompute::Full { "layer_live_bytes" } else { "layer_saved_bytes" };
+        let theirs = int(&row, column, 0) as f64;
+        if (ours - theirs).abs() > 0.0 {
+            wrong.push(format!("{} {}: {ours} instead of {theirs}", text(&row, "model"), text(&row, "attn")));
+        }
+        if layout.recompute == Recompute::Full { recomputed += 1 } else { kept += 1 }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+    assert_eq!((kept, recomputed), (44, 14));
+}
