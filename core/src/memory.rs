@@ -54,11 +54,7 @@ pub fn layer_saved_bytes(
     let mode = rules::Mode::new(recipe, layout, seq_len, false);
     let bytes = rules::interpret(block, &mode);
     let t = tokens as f64;
-    Bytes::of(if layout.recompute == Recompute::Full {
-        bytes.input.at(t)
-    } else {
-        bytes.kept.at(t)
-    })
+    Bytes::of(if layout.recompute == Recompute::Full { bytes.input.at(t) } else { bytes.kept.at(t) })
 }
 
 /// Peak memory of the fullest rank.

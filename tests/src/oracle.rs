@@ -58,9 +58,10 @@ pub fn model_of(file: &Path, row: &Row) -> Result<ModelSpec, String> {
     if over.is_empty() || over == "{}" {
         return Ok(spec);
     }
-    let over: Value =
-        serde_json::from_str(&over.replace('\'', "\"").replace("True", "true").replace("False", "false").replace("None", "null"))
-            .map_err(|e| format!("over: {e}"))?;
+    let over: Value = serde_json::from_str(
+        &over.replace('\'', "\"").replace("True", "true").replace("False", "false").replace("None", "null"),
+    )
+    .map_err(|e| format!("over: {e}"))?;
     let mut config = match spec.0 {
         Value::Object(map) => map,
         Value::String(name) => shardwise::workload::preset_config(&name).ok_or("no such preset")?,

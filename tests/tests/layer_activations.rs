@@ -23,7 +23,8 @@ fn layers_keep_what_pytorch_keeps() {
         let tokens = batch.seq_len * int(&row, "mb", 1);
         let ours = layer_saved_bytes(block, &recipe, &layout, batch.seq_len, tokens).get();
         // With recomputation the layer's input is all that lives on.
-        let column = if layout.recompute == Recompute::Full { "layer_live_bytes" } else { "layer_saved_bytes" };
+        let column =
+            if layout.recompute == Recompute::Full { "layer_live_bytes" } else { "layer_saved_bytes" };
         let theirs = int(&row, column, 0) as f64;
         if (ours - theirs).abs() > 0.0 {
             wrong.push(format!("{} {}: {ours} instead of {theirs}", text(&row, "model"), text(&row, "attn")));

@@ -15,7 +15,8 @@ use super::tape::{BlockBytes, Id, Tape, WeightGrads};
 use super::transients::gradients_join;
 use crate::layout::Layout;
 use crate::workload::{
-    Act, AttentionKernel, Block, BlockKind, Compute, Kernels, Method, Op, MEMORY, OpKind, Recipe, Slot, Split, Stream,
+    Act, AttentionKernel, Block, BlockKind, Compute, Kernels, MEMORY, Method, Op, OpKind, Recipe, Slot,
+    Split, Stream,
 };
 
 /// Number formats and sizes one rank computes with.

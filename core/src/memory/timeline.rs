@@ -7,7 +7,7 @@ use super::tape::BlockBytes;
 use super::transients::{Transients, Unit};
 use super::weights::BlockWeights;
 use crate::layout::{Layout, Offload, Recompute};
-use crate::workload::{BlockKind, Framework, Model, OpKind, Recipe, Stream};
+use crate::workload::{BlockKind, Framework, Model, Recipe, Stream};
 
 /// What is alive at one instant, by part, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -233,7 +233,9 @@ impl<'a> Stage<'a> {
             for run in &mut runs {
                 match run.kind {
                     BlockKind::Head => run.unit.gradients = run.bytes.weight_grads,
-                    BlockKind::Embedding => run.unit.gradients -= (table * mode.weight).min(run.unit.gradients),
+                    BlockKind::Embedding => {
+                        run.unit.gradients -= (table * mode.weight).min(run.unit.gradients)
+                    }
                     _ => {}
                 }
             }
@@ -320,9 +322,11 @@ impl<'a> Stage<'a> {
             ..resting
         };
         let copies = sum(&Run::copies);
-        let loss_backward = Parts { copies, loss: loss.backward, gathered: x.root + x.resident + x.ahead, ..forward };
+        let loss_backward =
+            Parts { copies, loss: loss.backward, gathered: x.root + x.resident + x.ahead, ..forward };
         let mut fullest = Fullest::default();
-        let above = self.backward(t, &Parts { activations: all + waiting, copies, ..resting }, &loss, &mut fullest);
+        let above =
+            self.backward(t, &Parts { activations: all + waiting, copies, ..resting }, &loss, &mut fullest);
         let reduction = Parts {
             gradients: resting.gradients + above - x.root_gradients,
             reduction: x.root_reduction + x.bucket + x.flattened,
@@ -367,7 +371,8 @@ impl<'a> Stage<'a> {
             } else {
                 0.0
             };
-            let beneath = self.runs.get(..i).and_then(<[Run]>::last).map_or(0.0, |r| r.unit.gathered);
+            let beneath = self.runs.get(..i).unwrap_or_default().iter().rev();
+            let beneath = beneath.map(|r| r.unit.gathered).find(|&bytes| bytes > 0.0).unwrap_or_default();
             let n = run.count;
             for k in positions(n) {
                 let next = if k + 1.0 < n { run.unit.gathered } else { beneath };
