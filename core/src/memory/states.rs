@@ -137,8 +137,14 @@ impl States {
             s.step = 0.0;
         }
         if matches!(recipe.optimizer, Optimizer::PagedAdamw | Optimizer::PagedAdamw8bit) {
-            s.host += s.optimizer;
-            s.optimizer = 0.0;
+            // The scales of the blocks stay on the device.
+            let scales = if recipe.optimizer == Optimizer::PagedAdamw8bit {
+                share(d.optimizer) * 2.0 * 4.0 / 256.0
+            } else {
+                0.0
+            };
+            s.host += s.optimizer - scales;
+            s.optimizer = scales;
         }
         if layout.offloads(Offload::Optimizer) || recipe.optimizer == Optimizer::CpuAdam {
             s.host += s.optimizer + s.master;

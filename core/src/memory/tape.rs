@@ -140,9 +140,12 @@ impl Tape {
         t.elements * t.width
     }
 
-    /// Records that the last step keeps `id` for its backward. The first to keep a storage is the
-    /// last to let it go.
+    /// Records that the last step keeps `id` for its backward, if it has one. The first to keep a
+    /// storage is the last to let it go.
     pub(super) fn keep(&mut self, id: Id) {
+        if !self.steps.last().is_some_and(|s| self.grad(s.output)) {
+            return;
+        }
         let storage = self.at(id).storage;
         if let (Some(s), Some(step)) = (self.storages.get_mut(storage), self.steps.last_mut()) {
             if !s.charged {

@@ -374,7 +374,8 @@ impl<'a> Stage<'a> {
             } else {
                 0.0
             };
-            let beneath = self.runs.get(..i).and_then(<[Run]>::last).map_or(0.0, |r| r.unit.gathered);
+            let beneath = self.runs.get(..i).unwrap_or_default().iter().rev();
+            let beneath = beneath.map(|r| r.unit.gathered).find(|&bytes| bytes > 0.0).unwrap_or_default();
             let n = run.count;
             for k in positions(n) {
                 let next = if k + 1.0 < n { run.unit.gathered } else { beneath };

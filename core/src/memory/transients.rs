@@ -49,7 +49,7 @@ pub(super) struct Transients {
 /// of staying until its block is done.
 pub(super) fn gradients_join(recipe: &Recipe, layout: &Layout, accumulates: bool) -> bool {
     let in_buckets = layout.sharding == Sharding::Ddp && layout.gradient_as_bucket_view;
-    let gathers = layout.sharding.is_fsdp() && layout.sharding.shards_parameters();
+    let gathers = layout.sharding.is_fsdp();
     // DeepSpeed's stages 2 and 3 move each gradient to the bucket.
     let moved = matches!(layout.sharding, Sharding::Zero2 | Sharding::Zero3);
     !gathers && (accumulates || in_buckets || moved || recipe.keep_gradients || recipe.optimizer_in_backward)
@@ -66,7 +66,10 @@ impl Transients {
         mode: &Mode<'_>,
     ) -> Self {
         let d = Divisors::of(layout);
-        if layout.sharding.is_fsdp() && layout.sharding.shards_parameters() && d.parameters > 1.0 {
+        // Without shards FSDP1 still casts each unit's parameters when its turn comes.
+        let casts = layout.sharding == Sharding::NoShard && mode.weight < recipe.params().bytes();
+        let shards = layout.sharding.is_fsdp() && layout.sharding.shards_parameters() && d.parameters > 1.0;
+        if shards || casts {
             return Self::fsdp(runs, total, states, recipe, layout, mode, &d);
         }
         let accumulated = if mode.accumulates || recipe.keep_gradients { states.gradients } else { 0.0 };
@@ -135,6 +138,8 @@ impl Transients {
                 continue;
             }
             let bytes = unit_bytes(&run.weights, recipe, mode.compute);
+            // The unit of the head is wrapped so as to stay.
+            let stays = stays || run.kind != BlockKind::Layer && run.kind != BlockKind::Embedding;
             if stays {
                 run.unit.resident = bytes;
                 x.resident += run.count * bytes;
@@ -155,6 +160,10 @@ impl Transients {
         }
         x.root = unit_bytes(&root, recipe, mode.compute);
         x.root_reduction = root.trainable(recipe) * (unsharded_width + reduce);
+        if layout.sharding == Sharding::NoShard {
+            // The cast parameters stay until the next step.
+            x.root_reduction += x.root;
+        }
         x
     }
 
