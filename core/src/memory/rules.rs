@@ -13,7 +13,7 @@ use super::line::Line;
 use super::tape::{BlockBytes, Id, Tape};
 use crate::layout::Layout;
 use crate::workload::{
-    Act, AttentionKernel, Block, BlockKind, Compute, Kernels, Method, Op, OpKind, Recipe, Slot, Split, Stream,
+    Act, AttentionKernel, Block, BlockKind, Compute, Kernels, Op, OpKind, Recipe, Slot, Split, Stream,
 };
 
 /// Number formats and sizes one rank computes with.
@@ -44,8 +44,6 @@ pub(super) struct Mode<'a> {
     pub(super) dropout: bool,
     /// The block's input needs a gradient.
     pub(super) input_grad: bool,
-    /// Modules of one layer whose scores and activations are recomputed.
-    pub(super) selective: bool,
 }
 
 impl<'a> Mode<'a> {
@@ -73,7 +71,6 @@ impl<'a> Mode<'a> {
             expert_share: 1.0 / layout.expert_parallel as f64,
             dropout: !recipe.no_dropout,
             input_grad: true,
-            selective: false,
         }
     }
 
@@ -300,11 +297,6 @@ pub(super) fn kernel_of(spec: &crate::workload::Attention, mode: &Mode<'_>) -> K
 }
 
 impl Mode<'_> {
-    /// Whether fake quantisation wraps the linear layers.
-    pub(super) fn fake_quantised(&self) -> bool {
-        matches!(self.recipe.method, Method::Qat | Method::QatLora)
-    }
-
     /// Linear layers run in 8 bits.
     pub(super) fn eight_bit(&self) -> bool {
         matches!(self.recipe.compute, Compute::Fp8 | Compute::Mxfp8 | Compute::Nvfp4)

@@ -53,8 +53,6 @@ pub(super) struct BlockBytes {
     pub(super) weight_copies: f64,
     /// The block's input, which is what recomputation keeps.
     pub(super) input: Line,
-    /// Largest amount alive at once inside the forward of the block beyond what it keeps.
-    pub(super) output: Line,
     /// No checkpoint wraps it: it is kept whole whatever is recomputed.
     pub(super) pinned: bool,
 }
@@ -198,7 +196,6 @@ impl Tape {
             weight_grads,
             weight_copies: self.weight_copies,
             input: self.bytes(input),
-            output: self.bytes(output),
             pinned: false,
         }
     }

@@ -96,9 +96,7 @@ pub(super) struct Stage<'a> {
     vocabulary: f64,
     hidden: f64,
     seq: f64,
-    autocast: bool,
     compute: f64,
-    tied: bool,
     residual: f64,
     /// Micro-batches whose activations wait at once (pipeline).
     in_flight: f64,
@@ -115,6 +113,9 @@ pub(super) struct Share {
     pub(super) last: bool,
     pub(super) in_flight: f64,
 }
+
+/// The parts at every instant of a step.
+pub(super) type Instants = [(Instant, Parts); 9];
 
 impl<'a> Stage<'a> {
     pub(super) fn new(
@@ -170,8 +171,7 @@ impl<'a> Stage<'a> {
                     }
                 }
                 BlockKind::Embedding => {
-                    let encoder_side = block.stream == Stream::Encoder;
-                    if share.first || (encoder_side && share.first) {
+                    if share.first {
                         total += (weights, 1.0);
                         root += (weights, 1.0);
                         let m = Mode { input_grad: frozen && reads_gradient, ..mode };
@@ -204,9 +204,7 @@ impl<'a> Stage<'a> {
             vocabulary: model.vocabulary as f64 / layout.vocabulary_ranks() as f64,
             hidden: model.hidden as f64,
             seq: seq_len as f64,
-            autocast: mode.autocast,
             compute: mode.compute,
-            tied: model.tied,
             residual: mode.residual,
             in_flight: share.in_flight,
             accumulates,
@@ -224,10 +222,6 @@ impl<'a> Stage<'a> {
 
     pub(super) const fn states(&self) -> &States {
         &self.states
-    }
-
-    pub(super) const fn weights(&self) -> &BlockWeights {
-        &self.total
     }
 
     /// Ranks that share one checkpoint.
@@ -268,7 +262,8 @@ impl<'a> Stage<'a> {
     }
 
     /// The parts of every instant for a micro-batch of `samples` sequences.
-    pub(super) fn instants(&self, samples: f64) -> [(Instant, Parts); 9] {
+    #[expect(clippy::too_many_lines, reason = "one instant after the other, as a step runs")]
+    pub(super) fn instants(&self, samples: f64) -> Instants {
         let cp = self.layout.context_parallel as f64;
         let t = samples * self.seq / cp;
         let s = &self.states;
@@ -300,7 +295,7 @@ impl<'a> Stage<'a> {
             framework: s.framework + self.total.buffers * 4.0,
             // Token ids and labels, eight bytes each.
             inputs: 16.0 * t,
-            gradients: accumulated + fsdp.resident_gradients,
+            gradients: accumulated,
             ..Parts::default()
         };
         let copies: f64 = self.layers.iter().map(|l| l.count * l.bytes.weight_copies).sum::<f64>()
@@ -378,9 +373,8 @@ impl<'a> Stage<'a> {
         }
         let stream = t * self.hidden * self.residual;
         let embed_grads = self.embedding.as_ref().map_or(0.0, |(b, _)| b.weight_grads);
-        let twice = if self.tied && self.samples_have_logits { 0.0 } else { 0.0 };
         let embedding = Parts {
-            working: stream + embed_grads + twice,
+            working: stream + embed_grads,
             gradients: resting.gradients + root_grads + above,
             gathered: fsdp.root + fsdp.resident,
             reduction: fsdp.reduction,
@@ -431,8 +425,6 @@ struct Transients {
     root_gradient_share: f64,
     /// Unsharded gradients between micro-batches that are not reduced.
     accumulated: f64,
-    /// Gradients that are there before backward.
-    resident_gradients: f64,
     /// Inputs of finished layers and their gradients stay to the end of backward.
     holds_inputs: bool,
     /// Ranks a reduced gradient is divided by, and its width over the unsharded one.
@@ -507,20 +499,8 @@ impl Transients {
             resident: if resident { all - root } else { 0.0 },
             at_loss: if resident || apart { 0.0 } else { next },
             backward: if resident { 0.0 } else { 2.0 * next },
-            backward_bottom: if resident {
-                0.0
-            } else if two {
-                next
-            } else {
-                next
-            },
-            reduction: if two {
-                trained_unit * reduce
-            } else if frozen {
-                0.0
-            } else {
-                trained_unit * reduce * 0.0
-            },
+            backward_bottom: if resident { 0.0 } else { next },
+            reduction: if two { trained_unit * reduce } else { 0.0 },
             root_reduction: trained_root * (unsharded_width + reduce),
             root_gradient_share: 1.0,
             accumulated: if stage.accumulates {
@@ -532,7 +512,6 @@ impl Transients {
             } else {
                 0.0
             },
-            resident_gradients: if two || frozen { 0.0 } else { 0.0 },
             holds_inputs: !two && frozen && recipe.torch_before(2, 5) && layout.recompute == Recompute::Full,
             shards: d.parameters,
             experts: d.experts,
