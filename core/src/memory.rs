@@ -17,7 +17,7 @@ use crate::quantity::Bytes;
 use crate::term::{Term, Terms};
 use crate::workload::{Batch, Block, Model, Recipe};
 use runtime::Outside;
-use timeline::{Instant, Instants, Parts, Share, Stage};
+use timeline::{Instants, Parts, Share, Stage};
 
 /// How far readings of similar runs lie from the estimate.
 mod interval {
