@@ -66,6 +66,12 @@ impl Error {
         Self(Box::new(Fault { field, code, given: shorten(given.to_string()), allowed }))
     }
 
+    /// The error as JSON text: its fields, and the whole as a sentence.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
     /// The same fault seen from one level further out: `nodes` under `cluster` is `cluster.nodes`.
     #[must_use]
     #[cold]

@@ -25,6 +25,12 @@ mod _native {
         py.detach(|| shardwise::call_text(verb, request)).map_err(|e| raised(&e))
     }
 
+    /// The same as `call`, never raising: `{"answer": ..}` or `{"error": ..}`, as every face prints it.
+    #[pyfunction]
+    fn call_json(py: Python<'_>, verb: &str, request: &str) -> String {
+        py.detach(|| shardwise::call_json(verb, request))
+    }
+
     /// The names of the models that the core knows without a config.
     #[pyfunction]
     fn preset_names() -> Vec<&'static str> {

@@ -154,10 +154,10 @@ fn scatter(c: &Chapter<'_>) -> String {
             SIZE - at(p)
         );
     }
-    let _ = write!(
+    let _ = writeln!(
         svg,
         "<text x=\"{0}\" y=\"{1}\" text-anchor=\"middle\">measured, {2}</text>\
-         <text transform=\"translate(14 {0}) rotate(-90)\" text-anchor=\"middle\">predicted, {2}</text></svg>\n",
+         <text transform=\"translate(14 {0}) rotate(-90)\" text-anchor=\"middle\">predicted, {2}</text></svg>",
         SIZE / 2.0,
         SIZE - 8.0,
         c.unit

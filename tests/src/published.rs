@@ -187,15 +187,7 @@ pub fn recipe(row: &Value) -> Result<Recipe, String> {
     let transformers = (framework == Framework::Torch || framework == Framework::DeepSpeed) && !unsloth;
     // Accelerate's mixed precision lifts trained parameters to fp32 and lets FSDP cast them.
     let lifted = sharding.is_fsdp() && autocast && framework == Framework::Torch;
-    let params = if lifted && !frozen {
-        Dtype::Fp32
-    } else {
-        declared.unwrap_or(if framework == Framework::Torch && !frozen && !autocast {
-            sixteen
-        } else {
-            sixteen
-        })
-    };
+    let params = if lifted && !frozen { Dtype::Fp32 } else { declared.unwrap_or(sixteen) };
     let details = row.get("method_details").cloned().unwrap_or(Value::Null);
     let mut recipe = Recipe {
         method,
@@ -244,10 +236,10 @@ pub fn recipe(row: &Value) -> Result<Recipe, String> {
     if frozen {
         // fms-acceleration loads a quantised base without PEFT's preparation for k-bit training.
         adapters(&mut recipe, &details, transformers, transformers && !name.contains("fms-acceleration"))?;
-        if int(&details, &["rank"]).is_none() {
-            if let Some(rank) = equal_rank(row, &recipe.lora.targets) {
-                recipe.lora.rank = rank;
-            }
+        if int(&details, &["rank"]).is_none()
+            && let Some(rank) = equal_rank(row, &recipe.lora.targets)
+        {
+            recipe.lora.rank = rank;
         }
     }
     Ok(recipe)

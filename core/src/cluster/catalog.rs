@@ -102,12 +102,12 @@ impl Catalog {
     /// As [`Catalog::new`].
     pub fn with_overrides(&self, own: CatalogRows) -> Result<Self> {
         let mut rows = self.rows.clone();
-        let claimed: BTreeSet<String> = own
-            .accelerators
-            .iter()
-            .flat_map(|row| core::iter::once(&row.id).chain(&row.aliases))
-            .map(|name| normal(name))
-            .collect();
+        let mut claimed = BTreeSet::new();
+        for row in &own.accelerators {
+            for name in core::iter::once(&row.id).chain(&row.aliases) {
+                claimed.insert(normal(name));
+            }
+        }
         for row in &mut rows.accelerators {
             row.aliases.retain(|alias| !claimed.contains(&normal(alias)));
         }

@@ -70,7 +70,7 @@ pub fn rank(points: Vec<Point>) -> Ranking {
 fn median(mut repeats: Vec<(f64, f64)>) -> (f64, f64) {
     repeats.sort_by(|a, b| a.1.total_cmp(&b.1));
     let n = repeats.len();
-    let middle = |f: fn(&(f64, f64)) -> f64| (f(&repeats[(n - 1) / 2]) + f(&repeats[n / 2])) / 2.0;
+    let middle = |f: fn(&(f64, f64)) -> f64| f64::midpoint(f(&repeats[(n - 1) / 2]), f(&repeats[n / 2]));
     (middle(|r| r.0), middle(|r| r.1))
 }
 
