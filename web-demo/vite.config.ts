@@ -104,6 +104,25 @@ function contentSecurityPolicy(): Plugin {
   };
 }
 
+/** The module is asked for with the page itself, not when the script has come to it. */
+function preloadModule(): Plugin {
+  return {
+    name: "preload-module",
+    apply: "build",
+    transformIndexHtml: {
+      order: "post",
+      handler: (_, { bundle }) =>
+        Object.keys(bundle ?? {})
+          .filter((file) => file.endsWith(".wasm"))
+          .map((file) => ({
+            tag: "link",
+            attrs: { rel: "preload", as: "fetch", crossorigin: true, href: `./${file}` },
+            injectTo: "head" as const,
+          })),
+    },
+  };
+}
+
 /** The list of files that a page kept offline needs. */
 function fileList(): Plugin {
   return {
@@ -122,7 +141,7 @@ function fileList(): Plugin {
 
 export default defineConfig({
   base: "./",
-  plugins: [requestSchema(), contentSecurityPolicy(), fileList()],
+  plugins: [requestSchema(), contentSecurityPolicy(), preloadModule(), fileList()],
   worker: { format: "es" },
   build: {
     target: "es2022",

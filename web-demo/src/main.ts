@@ -14,6 +14,8 @@ import type { Sharable } from "./share";
 import { fromFragment, isUnder, type State, Store, toFragment } from "./state";
 import { suggestions } from "./suggestions";
 
+// First of all, so that the core loads while the page is built.
+const planner = new Planner((reason) => output.failure(reason));
 const opening = fromFragment(location.hash);
 const store = new Store(opening.state, opening.beside);
 let answers: Answers | undefined;
@@ -42,7 +44,6 @@ const output = report({
       store.beside.filter((_, i) => i !== index),
     ),
 });
-const planner = new Planner((reason) => output.failure(reason));
 
 const modelSaid = h("p", { class: "resolved" });
 const machinesSaid = h("p", { class: "resolved" });
