@@ -113,8 +113,8 @@ impl Fabric {
     pub fn new(cluster: &Cluster, backend: Backend) -> Self {
         let fabric = Self::direct(cluster);
         match backend {
-            Backend::Nccl => fabric,
-            Backend::Rccl => fabric.slower_launch(RCCL_LAUNCH),
+            Backend::Nccl if cluster.vendor != "AMD" => fabric,
+            Backend::Nccl | Backend::Rccl => fabric.slower_launch(RCCL_LAUNCH),
             Backend::Mpi => fabric.staged(cluster, MPI_HOST, MPI_ALPHA),
             Backend::Gloo => fabric.staged(cluster, GLOO_HOST, GLOO_ALPHA),
         }

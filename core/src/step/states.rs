@@ -71,7 +71,8 @@ pub(super) struct Traffic {
     compression: Compression,
     /// Gathers of a micro-batch's backward.
     backward_gathers: f64,
-    every_micro_batch: bool,
+    /// Gradients are reduced after every micro-batch.
+    pub every_micro_batch: bool,
     /// Most bytes per parameter that the optimizer moves, whoever runs it.
     optimizer_bytes: f64,
     /// Rate of the link to the host over which shards are fetched before each gather; none when they
