@@ -140,7 +140,10 @@ impl<'a> Setting<'a> {
             model,
             recipe,
             batch,
-            fabric: Fabric::new(cluster, recipe.runtime.backend),
+            fabric: Fabric {
+                in_network: recipe.runtime.in_network_reduction,
+                ..Fabric::new(cluster, recipe.runtime.backend)
+            },
             machine: Machine::new(cluster, recipe),
             profile: Profile::of(recipe),
             cluster,
@@ -233,7 +236,7 @@ impl<'a> Composer<'a> {
             cp: Group::new(cp, tp),
             ep: Group::new(layout.expert_parallel as f64, 1.0),
             micro_batches: s.batch.accumulation(layout.data_parallel(), layout.micro_batch) as f64,
-            traffic: Traffic::new(s.recipe, layout, host_link(s.cluster)),
+            traffic: Traffic::new(s.recipe, layout, host_link(s.cluster), s.model.hidden),
         }
     }
 
