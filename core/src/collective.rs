@@ -3,5 +3,5 @@
 mod fabric;
 mod group;
 
-pub use fabric::{Copies, Fabric, Wire};
+pub use fabric::{Cards, Copies, Fabric, Wire};
 pub use group::Group;

@@ -1,7 +1,7 @@
 //! The tiers of a cluster and what the library makes of them.
 
 use super::Group;
-use crate::cluster::{Channel, Cluster};
+use crate::cluster::{Channel, Cluster, Network};
 use crate::workload::Backend;
 
 /// One tier as collectives see it.
@@ -15,7 +15,23 @@ pub struct Wire {
     pub alpha: f64,
     /// Slow approach to the full rate, in seconds per square root of a byte.
     pub sqrt: f64,
+    /// Each pair has its own link, so a smaller group sees a smaller part of the rate.
+    pub mesh: bool,
 }
+
+/// A network between nodes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cards {
+    /// Ranks it joins.
+    pub reach: f64,
+    /// Rate of one rank when all of a node send, in bytes per second.
+    pub rate: f64,
+    /// Time of a small collective between two nodes, in seconds.
+    pub alpha: f64,
+}
+
+/// Networks a fabric knows; clusters with more keep the first and the widest.
+const NETWORKS: usize = 3;
 
 /// The tiers of a cluster, fastest first.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,10 +46,10 @@ pub struct Fabric {
     pub between: Wire,
     /// All-reduce in the switch of a domain: bus bandwidth and the smallest group.
     pub in_switch: Option<(f64, f64)>,
-    /// Network rate of one rank when all of a node send, in bytes per second.
-    pub nic: f64,
-    /// Time of a small collective between two nodes, in seconds.
-    pub network_alpha: f64,
+    /// Networks between nodes, from the one that reaches least; the last reaches all.
+    pub networks: [Cards; NETWORKS],
+    /// Switches of the network sum all-reduces.
+    pub in_network: bool,
 }
 
 /// Time of a small collective inside a node where the link says nothing: within a training step,
@@ -71,9 +87,30 @@ const GLOO_ALPHA: f64 = 200e-6;
 const MPI_HOST: f64 = 8e9;
 const MPI_ALPHA: f64 = 50e-6;
 
+/// Stands where a cluster names no network: 10 Gbit/s Ethernet shared by a node of eight.
+const NO_NETWORK: Cards = Cards { reach: f64::INFINITY, rate: 1.25e9 / 8.0, alpha: 100e-6 };
+
+impl Wire {
+    /// The wire as `ranks` of `domain` see it.
+    fn among(mut self, ranks: f64, domain: f64) -> Self {
+        if self.mesh && ranks > 1.0 && ranks < domain {
+            let part = (ranks - 1.0) / (domain - 1.0);
+            self.bandwidth *= part;
+            self.all_to_all *= part;
+        }
+        self
+    }
+}
+
 fn wire(channel: Option<&Channel>) -> Wire {
     let Some(c) = channel else {
-        return Wire { bandwidth: 1e10, all_to_all: 1e10, alpha: 2.0 * INSIDE_ALPHA, sqrt: INSIDE_SQRT };
+        return Wire {
+            bandwidth: 1e10,
+            all_to_all: 1e10,
+            alpha: 2.0 * INSIDE_ALPHA,
+            sqrt: INSIDE_SQRT,
+            mesh: false,
+        };
     };
     let ring = c.fraction.unwrap_or(0.7);
     let nominal = c.bandwidth.get();
@@ -82,6 +119,7 @@ fn wire(channel: Option<&Channel>) -> Wire {
         all_to_all: nominal * c.all_to_all_fraction.unwrap_or(0.9 * ring),
         alpha: c.alpha.or(c.latency).map_or(INSIDE_ALPHA, crate::Seconds::get),
         sqrt: c.sqrt.unwrap_or(INSIDE_SQRT),
+        mesh: c.link.starts_with("xgmi") || c.link.starts_with("gaudi"),
     }
 }
 
@@ -113,8 +151,8 @@ impl Fabric {
     pub fn new(cluster: &Cluster, backend: Backend) -> Self {
         let fabric = Self::direct(cluster);
         match backend {
-            Backend::Nccl => fabric,
-            Backend::Rccl => fabric.slower_launch(RCCL_LAUNCH),
+            Backend::Nccl if cluster.vendor != "AMD" => fabric,
+            Backend::Nccl | Backend::Rccl => fabric.slower_launch(RCCL_LAUNCH),
             Backend::Mpi => fabric.staged(cluster, MPI_HOST, MPI_ALPHA),
             Backend::Gloo => fabric.staged(cluster, GLOO_HOST, GLOO_ALPHA),
         }
@@ -124,7 +162,9 @@ impl Fabric {
     fn slower_launch(mut self, extra: f64) -> Self {
         self.inside.alpha += extra;
         self.between.alpha += extra;
-        self.network_alpha += extra;
+        for network in &mut self.networks {
+            network.alpha += extra;
+        }
         self
     }
 
@@ -140,8 +180,11 @@ impl Fabric {
             wire.alpha += alpha;
         }
         self.in_switch = None;
-        self.nic = self.nic.min(through);
-        self.network_alpha += alpha;
+        for network in &mut self.networks {
+            network.rate = network.rate.min(through);
+            network.alpha += alpha;
+        }
+        self.in_network = false;
         self
     }
 
@@ -154,18 +197,29 @@ impl Fabric {
         let in_switch = cluster.within_domain.as_ref().and_then(|c| {
             c.in_switch.map(|s| (c.bandwidth.get() * s.fraction * ENDLESS, f64::from(s.min_gpus)))
         });
-        let network = cluster.network(cluster.nodes).map(|n| &n.channel);
-        let nic = network.map_or(1e9, |c| c.bandwidth.get() * c.fraction.unwrap_or(0.85) / per_node);
-        let network_alpha = network.and_then(|c| c.latency).map_or(NETWORK_ALPHA, crate::Seconds::get);
+        let cards = |n: &Network| {
+            let c = &n.channel;
+            // Latencies of a port alone are not those of a collective.
+            let latency = c.latency.map_or(0.0, crate::Seconds::get);
+            Cards {
+                reach: f64::from(n.reach_nodes) * per_node,
+                rate: c.bandwidth.get() * c.fraction.unwrap_or(0.85) / per_node,
+                alpha: if latency < 20e-6 { NETWORK_ALPHA } else { latency },
+            }
+        };
+        let widest = cluster.networks.last().map_or(NO_NETWORK, cards);
+        let mut networks = [widest; NETWORKS];
+        for (slot, network) in networks.iter_mut().zip(&cluster.networks).take(NETWORKS - 1) {
+            *slot = cards(network);
+        }
         Self {
             domain: if cluster.within_domain.is_some() { domain } else { per_node },
             node: per_node.max(domain),
             inside,
             between,
             in_switch,
-            nic,
-            // Latencies of a port alone are not those of a collective.
-            network_alpha: if network_alpha < 20e-6 { NETWORK_ALPHA } else { network_alpha },
+            networks,
+            in_network: false,
         }
     }
 
@@ -179,8 +233,10 @@ impl Fabric {
             wire.sqrt *= factor;
         }
         self.in_switch = self.in_switch.map(|(rate, least)| (rate / factor, least));
-        self.nic /= factor;
-        self.network_alpha *= factor;
+        for network in &mut self.networks {
+            network.rate /= factor;
+            network.alpha *= factor;
+        }
         self
     }
 
@@ -189,10 +245,31 @@ impl Fabric {
     fn place(&self, g: &Group) -> (f64, f64, Wire) {
         let in_domain = g.within(self.domain);
         if in_domain >= g.ranks {
-            return (in_domain, 1.0, self.inside);
+            return (in_domain, 1.0, self.inside.among(g.ranks, self.domain));
         }
         let in_node = g.within(self.node);
-        (in_node, g.ranks / in_node, if in_node > in_domain { self.between } else { self.inside })
+        let wire = if in_node > in_domain { self.between } else { self.inside.among(in_domain, self.domain) };
+        (in_node, g.ranks / in_node, wire)
+    }
+
+    /// The same tiers with every network between nodes `factor` times as fast.
+    #[must_use]
+    pub fn with_network(mut self, factor: f64) -> Self {
+        for network in &mut self.networks {
+            network.rate *= factor;
+        }
+        self
+    }
+
+    /// The first network that joins all of a group.
+    fn network(&self, g: &Group) -> Cards {
+        let [first, .., widest] = self.networks;
+        let span = g.ranks * g.stride;
+        self.networks.into_iter().find(|n| n.reach >= span).unwrap_or(if first.reach >= span {
+            first
+        } else {
+            widest
+        })
     }
 
     /// Bandwidth, latency and approach of a ring through a group.
@@ -202,12 +279,14 @@ impl Fabric {
             return inside;
         }
         let inside_rate = if r > 1.0 { inside.bandwidth } else { f64::INFINITY };
+        let network = self.network(g);
         Wire {
             // A ring enters and leaves a node once: the members in it pool their network shares.
-            bandwidth: inside_rate.min(ENDLESS * self.nic * r),
-            all_to_all: self.nic,
-            alpha: self.network_alpha + k * (RING_NODE + (r - 1.0) * RING_DEVICE),
+            bandwidth: inside_rate.min(ENDLESS * network.rate * r),
+            all_to_all: network.rate,
+            alpha: network.alpha + k * (RING_NODE + (r - 1.0) * RING_DEVICE),
             sqrt: NETWORK_SQRT,
+            mesh: false,
         }
     }
 
@@ -240,12 +319,16 @@ impl Fabric {
             }
         } else {
             // A tree of two nodes sends the message once each way, where a ring passes it almost twice.
-            if k <= 2.0 {
-                let across = ENDLESS * self.nic * r * 2.0 * (g.ranks - 1.0) / g.ranks;
-                w.bandwidth = across.min(if r > 1.0 { inside.bandwidth } else { f64::INFINITY });
+            let network = self.network(g);
+            if k <= 2.0 || self.in_network {
+                // So does a sum in the network's switches, whatever the nodes.
+                let across = ENDLESS * network.rate * r * 2.0 * (g.ranks - 1.0) / g.ranks;
+                let summed = self.in_switch.filter(|_| self.in_network).map(|(rate, _)| rate);
+                w.bandwidth =
+                    across.min(if r > 1.0 { summed.unwrap_or(inside.bandwidth) } else { f64::INFINITY });
             }
             // Trees: latency grows with the logarithm of the nodes.
-            w.alpha = self.network_alpha + TREE_LEVEL * libm::log2((k / 2.0).max(1.0));
+            w.alpha = network.alpha + TREE_LEVEL * libm::log2((k / 2.0).max(1.0));
         }
         w.alpha + w.sqrt * bytes.sqrt() + 2.0 * bytes * (g.ranks - 1.0) / g.ranks / w.bandwidth
     }
@@ -270,8 +353,9 @@ impl Fabric {
             return inside.alpha + local;
         }
         let per_node = if copies.once_per_node { distinct(k, copies.per_token) } else { per_rank };
-        let remote = bytes * per_node * (k - 1.0) / k / self.nic;
-        self.network_alpha + k * RING_NODE + local.max(remote)
+        let network = self.network(g);
+        let remote = bytes * per_node * (k - 1.0) / k / network.rate;
+        network.alpha + k * RING_NODE + local.max(remote)
     }
 
     /// Seconds to hand `bytes` to a rank at distance `stride`.
@@ -282,7 +366,7 @@ impl Fabric {
         } else if stride < self.node {
             SEND_NETWORK + bytes / self.between.bandwidth
         } else {
-            SEND_NETWORK + bytes / self.nic
+            SEND_NETWORK + bytes / self.network(&Group::new(2.0, stride)).rate
         }
     }
 }

@@ -239,7 +239,7 @@ impl Builder<'_> {
             OpKind::Attention(a) => {
                 let w = Work::new(&a, self.slice.sequences, self.slice.seq, self.slice.tp, self.slice.cp);
                 // Transformers has no fused kernel for some families; engines with their own models do.
-                let engine = !matches!(p.style, KernelStyle::Transformers | KernelStyle::Eager);
+                let engine = p.style != KernelStyle::Transformers;
                 let unfused = self.machine.unfused_attention || (a.eager_only && !engine);
                 let t = if unfused {
                     attention::unfused(&a, &w, p.scores, self.machine)

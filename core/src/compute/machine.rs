@@ -152,6 +152,10 @@ fn kernel(recipe: &Recipe) -> AttentionKernel {
             AttentionKernel::Eager
         }
         (AttentionKernel::Sdpa, _) if recipe.padding_mask => AttentionKernel::Efficient,
+        // Flash kernels take 16-bit inputs only.
+        (other, _) if recipe.compute.activations().bytes() > 2.0 && other != AttentionKernel::Eager => {
+            AttentionKernel::Efficient
+        }
         (AttentionKernel::Sdpa | AttentionKernel::Ring, _) => AttentionKernel::Flash2,
         (other, _) => other,
     }

@@ -31,7 +31,7 @@ pub(super) fn remedies(s: &Setting<'_>, layout: &Layout, now: &StepTimes) -> Vec
     }
     if now.data + now.sharded + now.expert + now.tensor + now.context + now.send > 0.0 {
         let mut other = *s;
-        other.fabric.nic *= 2.0;
+        other.fabric = s.fabric.with_network(2.0);
         tell("a network between nodes twice as fast", &other.times(layout));
     }
     out.sort_by(|a, b| b.saves.get().total_cmp(&a.saves.get()));

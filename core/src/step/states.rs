@@ -68,10 +68,12 @@ pub(super) struct Traffic {
     gather: f64,
     /// Bytes of a reduced gradient.
     reduce: f64,
-    compression: Compression,
+    /// Share of the gradients' bytes that travels, and bytes per parameter of making it.
+    compressed: (f64, f64),
     /// Gathers of a micro-batch's backward.
     backward_gathers: f64,
-    every_micro_batch: bool,
+    /// Gradients are reduced after every micro-batch.
+    pub every_micro_batch: bool,
     /// Most bytes per parameter that the optimizer moves, whoever runs it.
     optimizer_bytes: f64,
     /// Rate of the link to the host over which shards are fetched before each gather; none when they
@@ -82,7 +84,7 @@ pub(super) struct Traffic {
 }
 
 impl Traffic {
-    pub(super) fn new(recipe: &Recipe, layout: &Layout, host_link: f64) -> Self {
+    pub(super) fn new(recipe: &Recipe, layout: &Layout, host_link: f64, hidden: u64) -> Self {
         let (tp, cp) = (layout.tensor_parallel as f64, layout.context_parallel as f64);
         let (shard, replicate) = (layout.data_parallel_shard as f64, layout.data_parallel_replicate as f64);
         let ranks = cp * shard * replicate;
@@ -113,7 +115,7 @@ impl Traffic {
             framework: recipe.framework,
             gather,
             reduce,
-            compression: recipe.runtime.compression,
+            compressed: compressed(recipe, reduce, hidden),
             backward_gathers: match s {
                 Sharding::ShardGradOp | Sharding::HybridShardZero2 => 0.0,
                 Sharding::Fsdp2 if layout.reshard_after_forward == Reshard::Never => 0.0,
@@ -137,14 +139,7 @@ impl Traffic {
 
     /// Bytes of a gradient set when reduced.
     fn reduced(&self, w: &Weights) -> f64 {
-        let factor = match self.compression {
-            Compression::None => 1.0,
-            Compression::Fp16 => 2.0 / self.reduce,
-            Compression::Int8 => 1.0 / self.reduce,
-            // Two factors of rank r stand for a matrix: a few per cent of it.
-            Compression::PowerSgd => 0.02,
-        };
-        (w.trained_dense + w.trained_expert) * self.reduce * factor.min(1.0)
+        (w.trained_dense + w.trained_expert) * self.reduce * self.compressed.0
     }
 
     /// Seconds of one micro-batch's gathers and reductions of a block with sharded parameters.
@@ -203,13 +198,12 @@ impl Traffic {
             // In bf16 sums are kept in fp32 beside: read, add, write, and the bf16 gradient cleared.
             Framework::MegatronDeepSpeed if self.wide_sums => 14.0,
             Framework::Megatron2021 | Framework::MegatronDeepSpeed => 6.0,
-            _ if self.sharding.shards_parameters() => {
-                return if micro_batches > 1.0 { 8.0 * trained / self.shard.ranks } else { 0.0 };
-            }
+            _ if self.sharding.shards_parameters() && micro_batches > 1.0 => 8.0 / self.shard.ranks,
+            _ if self.sharding.shards_parameters() => 0.0,
             _ if micro_batches > 1.0 => 6.0,
             _ => 0.0,
         };
-        per * trained
+        (per + self.compressed.1) * trained
     }
 
     /// Trained parameters whose update falls to one rank.
@@ -225,6 +219,21 @@ impl Traffic {
     pub(super) fn optimizer(&self, machine: &Machine, profile: &Profile, w: &Weights) -> f64 {
         machine.stream(self.owned(w) * profile.optimizer.min(self.optimizer_bytes))
             + profile.optimizer_latency
+    }
+}
+
+/// Share of the gradients' bytes that travels under compression, and the bytes per parameter that
+/// compressing and restoring them moves. A low-rank pair stands for a matrix of the hidden size
+/// with `2 r / h` of its elements and reads it twice (Vogels 2019, algorithm 1).
+fn compressed(recipe: &Recipe, reduce: f64, hidden: u64) -> (f64, f64) {
+    match recipe.runtime.compression {
+        Compression::None => (1.0, 0.0),
+        Compression::Fp16 => ((2.0 / reduce).min(1.0), if reduce > 2.0 { 2.0 * (reduce + 2.0) } else { 0.0 }),
+        Compression::Int8 => ((1.0 / reduce).min(1.0), 2.0 * (reduce + 1.0)),
+        Compression::PowerSgd => {
+            let rank = recipe.runtime.compression_rank.unwrap_or(4) as f64;
+            ((2.0 * rank / hidden.max(1) as f64 * 4.0 / reduce).min(1.0), 3.0 * reduce + 4.0)
+        }
     }
 }
 

@@ -71,6 +71,8 @@ pub struct Runtime {
     /// Routing, permutation and weighting of expert tokens run as few fused kernels, token counts
     /// staying on the device.
     pub moe_fused: bool,
+    /// Switches of the network sum all-reduces (SHARP).
+    pub in_network_reduction: bool,
     /// The communication library.
     pub backend: Backend,
     /// What is done to gradients before they travel.

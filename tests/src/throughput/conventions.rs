@@ -11,7 +11,8 @@ pub fn step_seconds(row: &Row, asked: &Asked) -> Option<f64> {
     let m = &row.model;
     let (layers, hidden, vocab) = (m.layers? as f64, m.hidden? as f64, m.vocab? as f64);
     let (batch, seq) = (asked.batch.global_batch as f64, asked.batch.seq_len as f64);
-    let flops = if name.contains("megatron-deepspeed") {
+    let unfused = row.inputs.attention.as_deref() == Some("eager");
+    let flops = if name.contains("megatron-deepspeed") || (name.contains("megatron-lm") && unfused) {
         // Narayanan 2021, equation 3: four passes with recompute, three without.
         let passes = if row.inputs.recompute.as_deref() == Some("full") { 96.0 } else { 72.0 };
         passes

@@ -29,6 +29,8 @@ struct Profile {
     targets: &'static [&'static str],
     /// Traffic of sharded states runs beside compute; none is the framework's own way.
     overlap: Option<bool>,
+    /// Tensor-parallel traffic runs beside the products; none is the framework's own way.
+    tensor_overlap: Option<bool>,
     /// Recorded graphs, and expert tokens routed by fused kernels.
     graphs: bool,
 }
@@ -45,6 +47,7 @@ const fn profile(framework: &'static str, kernels: &'static str, attention: &'st
         loss: "eager",
         targets: ALL,
         overlap: None,
+        tensor_overlap: None,
         graphs: false,
     }
 }
@@ -113,6 +116,14 @@ fn profile_of(row: &Row) -> Profile {
     if has("deepspeed") {
         return profile("deepspeed", "eager", "sdpa");
     }
+    let p = &row.parallel;
+    if p.tp.unwrap_or(1) > 1 || p.pp.unwrap_or(1) > 1 {
+        // Whoever cuts tensors or layers runs an engine of Megatron's kind.
+        return Profile { tensor_overlap: Some(false), ..profile("megatron", "fused", "flash2") };
+    }
+    if ["axolotl", "swift", "trl", "xtuner"].iter().any(|w| has(w)) {
+        return Profile { recompute: "full", ..profile("torch", "eager", "flash2") };
+    }
     profile("torch", "eager", "sdpa")
 }
 
@@ -165,12 +176,13 @@ pub fn of(row: &Row) -> Result<Asked, String> {
         Some(r) => r,
     };
     let chunks = degree(p.vpp);
+    let sequence_parallel = p.sp.as_bool().or(p.sp.as_u64().map(|n| n > 1));
     let layout = json!({
         "sharding": sharding,
         "data_parallel_replicate": if replicated { dp } else { replicas.max(1) },
         "data_parallel_shard": if replicated { 1 } else { dp / replicas.max(1) },
         "tensor_parallel": tp,
-        "sequence_parallel": tp > 1 && profile.framework == "megatron",
+        "sequence_parallel": tp > 1 && sequence_parallel.unwrap_or(profile.framework == "megatron"),
         "pipeline_parallel": pp,
         "pipeline_schedule": if chunks > 1 && pp > 1 { "interleaved_1f1b" } else { "1f1b" },
         "pipeline_chunks": if pp > 1 { chunks } else { 1 },
@@ -209,6 +221,8 @@ fn recipe(row: &Row, profile: &Profile, cluster: &Cluster) -> Result<Recipe, Str
         "optimizer_in_backward": inputs.optimizer_in_backward,
         "runtime": {
             "data_overlap": profile.overlap,
+            // Kernels that interleave traffic with products are NVIDIA's.
+            "tensor_overlap": if cluster.vendor == "NVIDIA" { profile.tensor_overlap } else { Some(false) },
             "cuda_graphs": profile.graphs,
             "moe_fused": profile.graphs,
         },

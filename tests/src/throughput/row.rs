@@ -60,6 +60,8 @@ pub struct Parallel {
     pub cp: Option<u64>,
     pub ep: Option<u64>,
     pub vpp: Option<u64>,
+    #[serde(default)]
+    pub sp: serde_json::Value,
 }
 
 #[derive(Debug, Deserialize)]
