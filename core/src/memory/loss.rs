@@ -74,106 +74,46 @@ pub(super) fn loss_bytes(recipe: &Recipe, head: &Head, samples: f64, tokens: f64
     // Logits that are fp32 already, or that no cast to fp32 follows.
     let wide = compute > 2.0 || head.plain;
     let chunks = recipe.loss_chunks.unwrap_or(8) as f64;
+    let whole = |kept: f64, forward: f64, backward: f64, held: f64| LossBytes {
+        kept: kept * u + held,
+        forward: forward * u,
+        backward: backward * u + held,
+        held,
+        gradient: u,
+        whole: true,
+    };
     match recipe.loss {
         // Under autocast log-softmax still runs in the logits' type; its output is cast to fp32 for
         // the likelihood, which keeps the copy.
-        LossKernel::Eager if head.plain && head.autocast => LossBytes {
-            kept: 3.0 * u + held,
-            forward: 4.0 * u,
-            backward: 5.0 * u + held,
-            held,
-            gradient: u,
-            whole: true,
-        },
+        LossKernel::Eager if head.plain && head.autocast => whole(3.0, 4.0, 5.0, held),
         // Pure fp32: logits (u), log-softmax (u), two gradients.
-        LossKernel::Eager if wide => LossBytes {
-            kept: u + held,
-            forward: 2.0 * u,
-            backward: 3.0 * u + held,
-            held,
-            gradient: u,
-            whole: true,
-        },
+        LossKernel::Eager if wide => whole(1.0, 2.0, 3.0, held),
         // Before Transformers 4.46 the fp32 logits replace the 16-bit ones, and the shift copies them.
-        LossKernel::Eager if recipe.transformers_before(4, 46) => LossBytes {
-            kept: 4.0 * u,
-            forward: 6.0 * u,
-            backward: 6.0 * u,
-            held: 0.0,
-            gradient: u,
-            whole: true,
-        },
-        LossKernel::Eager => LossBytes {
-            kept: 2.0 * u + held,
-            forward: 5.0 * u,
-            backward: 6.0 * u + held,
-            held,
-            gradient: u,
-            whole: true,
-        },
-        LossKernel::Fused if recipe.transformers_before(4, 46) => LossBytes {
-            kept: 2.0 * u,
-            forward: 4.0 * u,
-            backward: 4.0 * u,
-            held: 0.0,
-            gradient: u,
-            whole: true,
-        },
-        LossKernel::Fused => LossBytes {
-            kept: 2.0 * u + held,
-            forward: 5.0 * u,
-            backward: 4.0 * u + held,
-            held,
-            gradient: u,
-            whole: true,
-        },
-        LossKernel::FusedInPlace => {
-            LossBytes { kept: u, forward: 2.0 * u, backward: 2.0 * u, held: 0.0, gradient: u, whole: true }
-        }
-        LossKernel::Compiled => {
-            LossBytes { kept: u, forward: 2.0 * u, backward: 3.0 * u, held, gradient: u, whole: true }
-        }
+        LossKernel::Eager if recipe.transformers_before(4, 46) => whole(4.0, 6.0, 6.0, 0.0),
+        LossKernel::Eager => whole(2.0, 5.0, 6.0, held),
+        LossKernel::Fused if recipe.transformers_before(4, 46) => whole(2.0, 4.0, 4.0, 0.0),
+        LossKernel::Fused => whole(2.0, 5.0, 4.0, held),
+        LossKernel::FusedInPlace => whole(1.0, 2.0, 2.0, 0.0),
+        LossKernel::Compiled => LossBytes { held, ..whole(1.0, 2.0, 3.0, 0.0) },
         LossKernel::FusedLinear => {
             // Source: Liger's fused linear cross-entropy: tokens in chunks of t / 2^ceil(log2(V/h)),
             // each with logits, fp32 copy and gradient; the hidden state's gradient is whole.
             let parts = libm::exp2(libm::ceil(libm::log2((vocabulary / hidden).max(1.0))));
             let chunk = libm::ceil(tokens / parts) * vocabulary * compute * 5.0;
             let grads = tokens * hidden_bytes;
-            LossBytes {
-                kept: grads,
-                forward: chunk + grads,
-                backward: grads,
-                held: 0.0,
-                gradient: 0.0,
-                whole: false,
-            }
+            LossBytes { kept: grads, forward: chunk + grads, backward: grads, ..LossBytes::default() }
         }
         LossKernel::HeadChunked => {
             let part = u / chunks;
             LossBytes {
-                kept: u / chunks,
+                kept: part,
                 forward: 4.0 * part,
                 backward: 4.0 * part,
-                held: 0.0,
                 gradient: part,
-                whole: false,
+                ..LossBytes::default()
             }
         }
-        LossKernel::Chunked => LossBytes {
-            kept: u,
-            forward: u + 2.0 * u / chunks,
-            backward: u + 4.0 * u / chunks,
-            held: 0.0,
-            gradient: u,
-            whole: true,
-        },
-        LossKernel::VocabParallel => LossBytes {
-            kept: 2.0 * u,
-            forward: 5.0 * u,
-            backward: 5.0 * u,
-            held: 0.0,
-            gradient: u,
-            whole: true,
-        },
+        LossKernel::Chunked => whole(1.0, 1.0 + 2.0 / chunks, 1.0 + 4.0 / chunks, 0.0),
+        LossKernel::VocabParallel => whole(2.0, 5.0, 5.0, 0.0),
     }
 }

@@ -149,6 +149,9 @@ pub(super) struct Share {
     pub(super) in_flight: f64,
 }
 
+/// Every instant with its parts.
+pub(super) type Instants = [(Instant, Parts); 9];
+
 impl<'a> Stage<'a> {
     pub(super) fn new(
         model: &Model,
@@ -237,7 +240,7 @@ impl<'a> Stage<'a> {
                 match run.kind {
                     BlockKind::Head => run.unit.gradients = run.bytes.weight_grads,
                     BlockKind::Embedding => {
-                        run.unit.gradients -= (table * mode.weight).min(run.unit.gradients)
+                        run.unit.gradients -= (table * mode.weight).min(run.unit.gradients);
                     }
                     _ => {}
                 }
