@@ -15,8 +15,7 @@ use super::tape::{BlockBytes, Id, Tape, WeightGrads};
 use super::transients::gradients_join;
 use crate::layout::Layout;
 use crate::workload::{
-    Act, AttentionKernel, Block, BlockKind, Compute, Kernels, MEMORY, Method, Op, OpKind, Recipe, Slot,
-    Split, Stream,
+    Act, AttentionKernel, Block, BlockKind, Compute, Kernels, MEMORY, Op, OpKind, Recipe, Slot, Split, Stream,
 };
 
 /// Number formats and sizes one rank computes with.
@@ -347,11 +346,6 @@ pub(super) fn kernel_of(spec: &crate::workload::Attention, mode: &Mode<'_>) -> K
 }
 
 impl Mode<'_> {
-    /// Whether fake quantisation wraps the linear layers.
-    pub(super) fn fake_quantised(&self) -> bool {
-        matches!(self.recipe.method, Method::Qat | Method::QatLora)
-    }
-
     /// Linear layers run in 8 bits.
     pub(super) fn eight_bit(&self) -> bool {
         matches!(self.recipe.compute, Compute::Fp8 | Compute::Mxfp8 | Compute::Nvfp4)
