@@ -19,7 +19,7 @@ use crate::quantity::Bytes;
 use crate::term::{Term, Terms};
 use crate::workload::{Batch, Block, Model, Recipe};
 use runtime::Outside;
-use timeline::{Instant, Parts, Share, Stage};
+use timeline::{Instants, Parts, Share, Stage};
 
 /// How far readings of similar runs lie from the estimate.
 mod interval {
@@ -61,7 +61,7 @@ pub fn layer_saved_bytes(
 #[must_use]
 pub fn estimate(model: &Model, recipe: &Recipe, layout: &Layout, batch: &Batch) -> MemoryReport {
     let accumulation = batch.accumulation(layout.data_parallel(), layout.micro_batch);
-    let mut fullest: Option<(u64, [(Instant, Parts); 9], Stage<'_>)> = None;
+    let mut fullest: Option<(u64, Instants, Stage<'_>)> = None;
     for (index, share) in shares(model, layout, accumulation) {
         let stage = Stage::new(model, recipe, layout, batch.seq_len, accumulation > 1, share);
         let instants = stage.instants(layout.micro_batch as f64);
@@ -101,7 +101,7 @@ pub fn estimate_stage(
     report(stage, &held.instants(layout.micro_batch as f64), &held)
 }
 
-fn peak_of(instants: &[(Instant, Parts); 9]) -> (usize, f64) {
+fn peak_of(instants: &Instants) -> (usize, f64) {
     let mut best = (0, 0.0);
     for (i, (_, parts)) in instants.iter().enumerate() {
         let total = parts.total();
@@ -202,7 +202,7 @@ const PARTS: &[Part] = &[
     ),
 ];
 
-fn report(stage_index: u64, instants: &[(Instant, Parts); 9], stage: &Stage<'_>) -> MemoryReport {
+fn report(stage_index: u64, instants: &Instants, stage: &Stage<'_>) -> MemoryReport {
     let phases: Vec<Phase> = instants
         .iter()
         .map(|(instant, parts)| Phase {

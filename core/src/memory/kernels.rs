@@ -19,6 +19,7 @@ const RESIDENT_THREADS: u64 = 2048;
 /// PyTorch 2.15: a block of 512 / v threads holds `w` columns of `v` elements and `h` rows; when
 /// each thread would add 256 values or more the rows are split over `c` blocks, and each block
 /// leaves `4 w v` bytes per column.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts far below 2^53")]
 pub(super) fn column_sum(columns: f64, rows: f64) -> f64 {
     if columns < 1.0 || rows < 1024.0 {
         return 0.0;

@@ -147,11 +147,11 @@ impl Tape {
             return;
         }
         let storage = self.at(id).storage;
-        if let (Some(s), Some(step)) = (self.storages.get_mut(storage), self.steps.last_mut()) {
-            if !s.charged {
-                s.charged = true;
-                step.released += s.size;
-            }
+        if let (Some(s), Some(step)) = (self.storages.get_mut(storage), self.steps.last_mut())
+            && !s.charged
+        {
+            s.charged = true;
+            step.released += s.size;
         }
     }
 
