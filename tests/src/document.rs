@@ -186,6 +186,23 @@ pub fn generate(data: &Path, docs: &Path) -> Result<(), String> {
             unit: "bytes",
         },
         Chapter {
+            title: "Memory of real PyTorch, every family",
+            about: "The same for every model family and more ways of training: encoders, encoder-decoders, mixtures of \
+                    experts, state-space models; padding, eager attention, all FSDP1 strategies, other optimizers.",
+            command: "accuracy oracle tests/data/corpus/oracle_more.csv".into(),
+            score: crate::oracle::score(&corpus.join("oracle_more.csv"))?,
+            plot: "accuracy-oracle-more",
+            unit: "bytes",
+        },
+        Chapter {
+            title: "Memory of DeepSpeed",
+            about: "ZeRO stages 0 to 3, traced on DeepSpeed 0.19.",
+            command: "accuracy oracle tests/data/corpus/oracle_deepspeed.csv".into(),
+            score: crate::oracle::score(&corpus.join("oracle_deepspeed.csv"))?,
+            plot: "accuracy-oracle-deepspeed",
+            unit: "bytes",
+        },
+        Chapter {
             title: "Memory of published runs",
             about: "Readings that people published, each compared with the quantity it measured: tensors, allocator or device. \
                     These rows were in view when defaults were chosen: a regression guard, not a forecast of the error on new sources.",

@@ -4,13 +4,10 @@ use super::rules::Mode;
 use crate::layout::Layout;
 use crate::workload::{BlockKind, LossKernel, Model, OpKind, Recipe, Stream};
 
-/// Multiples of `u`, the bytes of one copy of the logits in the compute type, alive at the three
-/// instants of the loss.
+/// Bytes of logits and loss alive at the instants of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct LossBytes {
-    /// Kept between forward and backward.
-    pub(super) kept: f64,
-    /// At the fullest instant of the forward, `kept` included.
+    /// At the fullest instant of the forward.
     pub(super) forward: f64,
     /// At the fullest instant of the loss's backward.
     pub(super) backward: f64,
@@ -20,6 +17,13 @@ pub(super) struct LossBytes {
     pub(super) gradient: f64,
     /// Logits and their gradient are whole tensors.
     pub(super) whole: bool,
+}
+
+impl LossBytes {
+    /// A loss on whole logits of `u` bytes; the script holds `held` of them through backward.
+    const fn on_logits(u: f64, forward: f64, backward: f64, held: f64) -> Self {
+        Self { forward: forward * u, backward: backward * u + held, held, gradient: u, whole: true }
+    }
 }
 
 /// The head as the loss sees it.
@@ -68,52 +72,38 @@ pub(super) fn loss_bytes(recipe: &Recipe, head: &Head, samples: f64, tokens: f64
         return LossBytes::default();
     }
     let (vocabulary, hidden, compute) = (head.classes, head.hidden, head.width);
-    let hidden_bytes = hidden * compute;
     let u = head.vectors.map_or(tokens, |v| v * samples) * vocabulary * compute;
     let held = if recipe.drop_logits { 0.0 } else { u };
     // Logits that are fp32 already, or that no cast to fp32 follows.
     let wide = compute > 2.0 || head.plain;
     let chunks = recipe.loss_chunks.unwrap_or(8) as f64;
-    let whole = |kept: f64, forward: f64, backward: f64, held: f64| LossBytes {
-        kept: kept * u + held,
-        forward: forward * u,
-        backward: backward * u + held,
-        held,
-        gradient: u,
-        whole: true,
-    };
+    let before = recipe.transformers_before(4, 46);
     match recipe.loss {
         // Under autocast log-softmax still runs in the logits' type; its output is cast to fp32 for
         // the likelihood, which keeps the copy.
-        LossKernel::Eager if head.plain && head.autocast => whole(3.0, 4.0, 5.0, held),
+        LossKernel::Eager if head.plain && head.autocast => LossBytes::on_logits(u, 4.0, 5.0, held),
         // Pure fp32: logits (u), log-softmax (u), two gradients.
-        LossKernel::Eager if wide => whole(1.0, 2.0, 3.0, held),
-        // Before Transformers 4.46 the fp32 logits replace the 16-bit ones, and the shift copies them.
-        LossKernel::Eager if recipe.transformers_before(4, 46) => whole(4.0, 6.0, 6.0, 0.0),
-        LossKernel::Eager => whole(2.0, 5.0, 6.0, held),
-        LossKernel::Fused if recipe.transformers_before(4, 46) => whole(2.0, 4.0, 4.0, 0.0),
-        LossKernel::Fused => whole(2.0, 5.0, 4.0, held),
-        LossKernel::FusedInPlace => whole(1.0, 2.0, 2.0, 0.0),
-        LossKernel::Compiled => LossBytes { held, ..whole(1.0, 2.0, 3.0, 0.0) },
+        LossKernel::Eager if wide => LossBytes::on_logits(u, 2.0, 3.0, held),
+        // Before 4.46 the fp32 logits replace the 16-bit ones, and the shift copies them.
+        LossKernel::Eager if before => LossBytes::on_logits(u, 6.0, 6.0, 0.0),
+        LossKernel::Eager => LossBytes::on_logits(u, 5.0, 6.0, held),
+        LossKernel::Fused if before => LossBytes::on_logits(u, 4.0, 4.0, 0.0),
+        LossKernel::Fused => LossBytes::on_logits(u, 5.0, 4.0, held),
+        LossKernel::FusedInPlace => LossBytes::on_logits(u, 2.0, 2.0, 0.0),
+        LossKernel::Compiled => LossBytes { held, ..LossBytes::on_logits(u, 2.0, 3.0, 0.0) },
         LossKernel::FusedLinear => {
             // Source: Liger's fused linear cross-entropy: tokens in chunks of t / 2^ceil(log2(V/h)),
             // each with logits, fp32 copy and gradient; the hidden state's gradient is whole.
             let parts = libm::exp2(libm::ceil(libm::log2((vocabulary / hidden).max(1.0))));
             let chunk = libm::ceil(tokens / parts) * vocabulary * compute * 5.0;
-            let grads = tokens * hidden_bytes;
-            LossBytes { kept: grads, forward: chunk + grads, backward: grads, ..LossBytes::default() }
+            let grads = tokens * hidden * compute;
+            LossBytes { forward: chunk + grads, backward: grads, ..LossBytes::default() }
         }
         LossKernel::HeadChunked => {
             let part = u / chunks;
-            LossBytes {
-                kept: part,
-                forward: 4.0 * part,
-                backward: 4.0 * part,
-                gradient: part,
-                ..LossBytes::default()
-            }
+            LossBytes { forward: 4.0 * part, backward: 4.0 * part, gradient: part, ..LossBytes::default() }
         }
-        LossKernel::Chunked => whole(1.0, 1.0 + 2.0 / chunks, 1.0 + 4.0 / chunks, 0.0),
-        LossKernel::VocabParallel => whole(2.0, 5.0, 5.0, 0.0),
+        LossKernel::Chunked => LossBytes::on_logits(u, 1.0 + 2.0 / chunks, 1.0 + 4.0 / chunks, 0.0),
+        LossKernel::VocabParallel => LossBytes::on_logits(u, 5.0, 5.0, 0.0),
     }
 }

@@ -20,6 +20,7 @@ use crate::workload::{
 
 /// Number formats and sizes one rank computes with.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the run")]
 pub(super) struct Mode<'a> {
     pub(super) recipe: &'a Recipe,
     /// Bytes of an activation that matrix multiplications take and give.
@@ -251,7 +252,6 @@ impl Reader<'_, '_> {
                 other(scaled)
             }
             OpKind::Dropout if self.mode.dropout => other(self.dropout(x.id)),
-            OpKind::Dropout => x,
             OpKind::View => {
                 let sequence =
                     block.slots.get(usize::from(op.output)).is_some_and(|s| s.stream == Stream::Sequence);
@@ -306,7 +306,7 @@ impl Reader<'_, '_> {
                 other(out)
             }
             OpKind::Upcast => other(self.cast(x.id, 4.0)),
-            OpKind::Loss | OpKind::PlainLoss => x,
+            OpKind::Dropout | OpKind::Loss | OpKind::PlainLoss => x,
         }
     }
 }

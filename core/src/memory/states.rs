@@ -68,8 +68,11 @@ impl Divisors {
 /// (2 x (0.5 + 4/128)); Shazeer 2018 (Adafactor keeps a row and a column).
 pub(super) fn state_bytes(optimizer: Optimizer, width: f64) -> f64 {
     match optimizer {
-        Optimizer::Adamw | Optimizer::AdamwFused | Optimizer::AdamwLoop | Optimizer::CpuAdam => 2.0 * width,
-        Optimizer::PagedAdamw => 2.0 * width,
+        Optimizer::Adamw
+        | Optimizer::AdamwFused
+        | Optimizer::AdamwLoop
+        | Optimizer::CpuAdam
+        | Optimizer::PagedAdamw => 2.0 * width,
         Optimizer::Adamw8bit | Optimizer::PagedAdamw8bit => 2.0 * (1.0 + 4.0 / 256.0),
         Optimizer::Adamw4bit => 2.0 * (0.5 + 4.0 / 128.0),
         Optimizer::AdamwBf16States => 4.0,

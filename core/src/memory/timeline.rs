@@ -77,6 +77,9 @@ impl Instant {
     }
 }
 
+/// Every instant with its parts, in order.
+pub(super) type Instants = [(Instant, Parts); 9];
+
 /// Equal blocks in a row.
 pub(super) struct Run {
     pub(super) kind: BlockKind,
@@ -310,7 +313,7 @@ impl<'a> Stage<'a> {
     }
 
     /// The parts of every instant for a micro-batch of `samples` sequences.
-    pub(super) fn instants(&self, samples: f64) -> [(Instant, Parts); 9] {
+    pub(super) fn instants(&self, samples: f64) -> Instants {
         let t = samples * self.seq / self.layout.context_parallel as f64;
         let x = &self.transients;
         let resting = self.resting(samples, t);

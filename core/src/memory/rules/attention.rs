@@ -86,16 +86,19 @@ impl Reader<'_, '_> {
             // Zeros stand for a bias of cross-attention: the first layer's serve all, until a mask
             // is added to them.
             AttentionBias::None if spec.cross && padded => per_sample,
-            AttentionBias::None if spec.cross => Line::ZERO,
-            AttentionBias::None if masked => Line::per_token(seq),
-            AttentionBias::None => Line::ZERO,
+            AttentionBias::None if masked && !spec.cross => Line::per_token(seq),
             // Made once for all layers; autocast casts it in each.
             AttentionBias::Alibi if self.mode.autocast => per_sample,
-            AttentionBias::Alibi | AttentionBias::Shared => Line::ZERO,
+            AttentionBias::None | AttentionBias::Alibi => Line::ZERO,
             AttentionBias::Relative if padded && !spec.causal => per_sample,
             AttentionBias::Relative => whole,
         };
         let width = self.tape.width(q);
+        if width < FP32 {
+            // Backward accumulates dq in fp32, of all heads.
+            let accumulated = self.tape.elements(q) * FP32;
+            self.tape.temporary(accumulated);
+        }
         if self.first && spec.cross {
             let zeros = self.tape.tensor(whole, width, false);
             self.tape.keep(zeros);
