@@ -10,7 +10,7 @@ fn verbs(criterion: &mut Criterion) {
     criterion.bench_function("estimate/one layout", |b| b.iter(|| shardwise::estimate(black_box(&request))));
     let text = serde_json::to_string(&request).expect("a request prints");
     criterion.bench_function("estimate/text to text", |b| {
-        b.iter(|| shardwise::call("estimate", black_box(&text)))
+        b.iter(|| shardwise::call("estimate", black_box(&text)));
     });
     let request = one_node();
     criterion.bench_function("plan/one node", |b| b.iter(|| shardwise::plan(black_box(&request))));

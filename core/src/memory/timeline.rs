@@ -152,9 +152,6 @@ pub(super) struct Share {
     pub(super) in_flight: f64,
 }
 
-/// Every instant with its parts.
-pub(super) type Instants = [(Instant, Parts); 9];
-
 impl<'a> Stage<'a> {
     pub(super) fn new(
         model: &Model,
