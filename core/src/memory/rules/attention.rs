@@ -89,7 +89,7 @@ impl Reader<'_, '_> {
             AttentionBias::None if masked && !spec.cross => Line::per_token(seq),
             // Made once for all layers; autocast casts it in each.
             AttentionBias::Alibi if self.mode.autocast => per_sample,
-            AttentionBias::None | AttentionBias::Alibi => Line::ZERO,
+            AttentionBias::None | AttentionBias::Alibi | AttentionBias::Shared => Line::ZERO,
             AttentionBias::Relative if padded && !spec.causal => per_sample,
             AttentionBias::Relative => whole,
         };
