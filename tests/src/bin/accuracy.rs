@@ -25,17 +25,17 @@ fn main() -> ExitCode {
         args.drain(i..(i + 2).min(args.len()));
         n
     });
-    if let [flag, docs] = args.as_slice() {
-        if flag == "--document" {
-            let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("data");
-            return match shardwise_tests::document::generate(&data, Path::new(docs)) {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(e) => {
-                    eprintln!("accuracy: {e}");
-                    ExitCode::from(2)
-                }
-            };
-        }
+    if let [flag, docs] = args.as_slice()
+        && flag == "--document"
+    {
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("data");
+        return match shardwise_tests::document::generate(&data, Path::new(docs)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(e) => {
+                eprintln!("accuracy: {e}");
+                ExitCode::from(2)
+            }
+        };
     }
     if let Some(i) = args.iter().position(|a| a == "--row") {
         let id = args.get(i + 1).cloned().unwrap_or_default();
