@@ -240,7 +240,7 @@ fn interleaving_divides_the_bubble() {
                 let mut forwards = pieces(false).into_iter().map(|x| (Kind::Forward, x));
                 let mut backwards = pieces(true).into_iter().map(|x| (Kind::Input, x));
                 let mut list: Vec<_> = forwards.by_ref().take(ahead).collect();
-                while let Some(f) = forwards.next() {
+                for f in forwards {
                     list.push(f);
                     list.extend(backwards.next());
                 }
