@@ -49,6 +49,8 @@ export async function open({
     reducedMotion: "reduce",
     permissions: ["clipboard-read", "clipboard-write"],
   });
+  // Patient: other work may share the machine.
+  context.setDefaultTimeout(90_000);
   const page = await context.newPage();
   /** What should never happen: errors, refused content, requests to other hosts. */
   /** @type {string[]} */
