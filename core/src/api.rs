@@ -8,6 +8,7 @@ mod outlook;
 mod outlook_text;
 mod pay;
 mod plan;
+mod reckon;
 mod request;
 mod run;
 mod text;

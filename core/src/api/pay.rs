@@ -303,7 +303,7 @@ fn at_price(run: &Run, kind: PriceKind) -> Run {
         }
         None => spot.then(Faults::default),
     };
-    Run { price: kind, faults, ..run.clone() }
+    Run { price: kind, faults, expenses: None, ..run.clone() }
 }
 
 /// Bits of a served weight, scales included: what quantisation-aware training imitates (groups of
