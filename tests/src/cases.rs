@@ -58,7 +58,8 @@ impl Claim {
         let text = shardwise::call_text(&asked.verb, &asked.request.to_string())
             .map_err(|e| io::Error::other(format!("case {}: {e}", self.id)))?;
         let term = |line: &&str| line.starts_with("memory: ") || line.starts_with("step: ");
-        let kept: Vec<&str> = text.lines().filter(|line| self.opened || !term(line)).map(str::trim_end).collect();
+        let kept: Vec<&str> =
+            text.lines().filter(|line| self.opened || !term(line)).map(str::trim_end).collect();
         Ok(Some(kept.join("\n")))
     }
 }

@@ -25,7 +25,9 @@ fn with_nothing_lost_and_nothing_saved_the_run_is_the_undisturbed_one() {
     assert!(plain.pointer("/run/outlook").is_none());
     let asked = estimate(&json!({"tokens": 5e9, "deadline_hours": 1000.0}));
     let time = number(&plain, "/run/time").to_bits();
-    for path in [EXPECTED, "/run/outlook/undisturbed", "/run/outlook/time_spread/p50", "/run/outlook/time_spread/p99"] {
+    for path in
+        [EXPECTED, "/run/outlook/undisturbed", "/run/outlook/time_spread/p50", "/run/outlook/time_spread/p99"]
+    {
         assert_eq!(number(&asked, path).to_bits(), time, "{path}");
     }
     assert_eq!(number(&asked, "/run/outlook/deadline/chance").to_bits(), 1.0_f64.to_bits());
@@ -55,7 +57,10 @@ fn a_higher_hazard_is_never_faster_or_cheaper() {
             }));
             let (t, m) = (number(&answer, EXPECTED), number(&answer, COST));
             // Falling back sooner may end sooner: it is paid for in money.
-            assert!(policy == "fall_back" || t >= time * 0.999, "{price} {policy} {hazard}: {t} after {time}");
+            assert!(
+                policy == "fall_back" || t >= time * 0.999,
+                "{price} {policy} {hazard}: {t} after {time}"
+            );
             assert!(m >= money * 0.999, "{price} {policy} {hazard}: {m} USD after {money}");
             (time, money) = (t, m);
         }
@@ -89,7 +94,9 @@ fn the_parts_make_the_whole_and_the_spread_is_in_order() {
 #[test]
 fn the_best_interval_is_no_worse_than_its_neighbours() {
     let at = |checkpoint: Value| {
-        estimate(&json!({"tokens": 5e10, "price": "spot", "checkpoint": checkpoint, "faults": {"per_node_hour": 0.1}}))
+        estimate(
+            &json!({"tokens": 5e10, "price": "spot", "checkpoint": checkpoint, "faults": {"per_node_hour": 0.1}}),
+        )
     };
     let best = at(json!({}));
     let interval = number(&best, "/run/outlook/checkpoint/interval");
@@ -105,13 +112,22 @@ fn faults_of_the_run_name_their_field() {
     for (run, field) in [
         (json!({"duplicated": 2.0, "tokens": 1e9}), "run.duplicated"),
         (json!({"tokens": 1e9, "faults": {"per_node_hour": -1.0}}), "run.faults.per_node_hour"),
-        (json!({"tokens": 1e9, "faults": {"per_node_hour": 0.1, "hazard": "base"}}), "run.faults.per_node_hour"),
+        (
+            json!({"tokens": 1e9, "faults": {"per_node_hour": 0.1, "hazard": "base"}}),
+            "run.faults.per_node_hour",
+        ),
         (json!({"tokens": 1e9, "faults": {"policy": "fall_back"}}), "run.faults.policy"),
         (json!({"tokens": 1e9, "faults": {"policy": "pray"}}), "run.faults.policy"),
         (json!({"tokens": 1e9, "price": "spot", "faults": {"firm_price": "spot"}}), "run.faults.firm_price"),
-        (json!({"tokens": 1e9, "checkpoint": {"interval_s": 60, "every_steps": 5}}), "run.checkpoint.every_steps"),
+        (
+            json!({"tokens": 1e9, "checkpoint": {"interval_s": 60, "every_steps": 5}}),
+            "run.checkpoint.every_steps",
+        ),
         (json!({"tokens": 1e9, "checkpoint": {"size_gb": 0.0}}), "run.checkpoint.size_gb"),
-        (json!({"tokens": 1.0, "steps": null, "faults": {}, "checkpoint": {"store": 1}}), "run.checkpoint.store"),
+        (
+            json!({"tokens": 1.0, "steps": null, "faults": {}, "checkpoint": {"store": 1}}),
+            "run.checkpoint.store",
+        ),
         (json!({"steps": 1e17, "faults": {}}), "run.steps"),
         (json!({"faults": {}}), "run.tokens"),
         (json!({"tokens": 1e9, "owned": {"capex_usd": 1.0}}), "run.owned.utilisation"),
@@ -138,7 +154,8 @@ fn comparisons_name_what_they_cannot_read() {
         let error = shardwise::call("compare", &request.to_string()).unwrap_err();
         assert_eq!(error.field, field, "{error}");
     }
-    let text = shardwise::call("compare", &json!({"requests": [{"estimate": one}, {"estimate": one}]}).to_string());
+    let text =
+        shardwise::call("compare", &json!({"requests": [{"estimate": one}, {"estimate": one}]}).to_string());
     let answer: Value = serde_json::from_str(&text.unwrap()).unwrap();
     for line in answer["lines"].as_array().unwrap() {
         assert_eq!(line["values"][0], line["values"][1]);

@@ -7,7 +7,8 @@ use std::path::Path;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use shardwise::api::{
-    CatalogRequest, CompareAnswer, CompareRequest, DescribeModelRequest, EstimateAnswer, EstimateRequest, PlanAnswer, PlanRequest, VERBS,
+    CatalogRequest, CompareAnswer, CompareRequest, DescribeModelRequest, EstimateAnswer, EstimateRequest,
+    PlanAnswer, PlanRequest, VERBS,
 };
 use shardwise::{CatalogRows, Error, ModelSummary};
 
