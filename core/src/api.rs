@@ -1,19 +1,28 @@
 //! The verbs. Each is one request and one answer; every face calls only these.
 
+mod ahead;
 mod answer;
+mod compare;
 mod estimate;
+mod outlook;
+mod outlook_text;
+mod pay;
 mod plan;
+mod reckon;
 mod request;
+mod run;
 mod text;
 mod verbs;
 
 pub use answer::{
     EstimateAnswer, Fit, PlanAnswer, PlanLine, Price, Rejection, RunReport, StopReason, Verdict,
 };
+pub use compare::{CompareAnswer, CompareLine, CompareRequest, Compared, Contender, Unit, compare};
 pub use estimate::estimate;
+pub use outlook::{CheckpointOutlook, Deadline, LossOutlook, OfferLine, RunOutlook, ServingOutlook, Spread};
 pub use plan::plan;
 pub use request::{
-    CatalogRequest, DescribeModelRequest, EstimateRequest, Objective, PlanRequest, Run, SCHEMA_VERSION,
-    Search,
+    CatalogRequest, DescribeModelRequest, EstimateRequest, Objective, PlanRequest, SCHEMA_VERSION, Search,
 };
+pub use run::{Checkpointing, Expenses, Faults, Hazard, LossPolicy, Owned, Run, SaveMode, Serving};
 pub use verbs::{VERBS, call, call_json, call_text};

@@ -25,7 +25,7 @@ mod term;
 mod vocabulary;
 pub mod workload;
 
-pub use api::{call, call_json, call_text, estimate, plan};
+pub use api::{call, call_json, call_text, compare, estimate, plan};
 pub use assumption::Assumption;
 pub use cluster::{Catalog, CatalogRows, Cluster, ClusterSpec, Machines, NameOr, PriceKind};
 pub use error::{Error, ErrorCode, Fault};

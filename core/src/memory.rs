@@ -6,6 +6,7 @@ mod loss;
 mod report;
 mod rules;
 mod runtime;
+mod saved;
 mod states;
 mod tape;
 mod timeline;
@@ -13,6 +14,7 @@ mod transients;
 mod weights;
 
 pub use report::{MemoryReport, Phase};
+pub use saved::saved_state;
 
 use crate::layout::{Layout, Recompute, Schedule};
 use crate::quantity::Bytes;

@@ -1,6 +1,7 @@
 //! Scores shardwise against measured runs. Each kind of corpus has one module that reads its
 //! files, asks the planner, and hands the [`score`] what was predicted and what was measured.
 
+pub mod cases;
 pub mod conformance;
 pub mod document;
 pub mod flops;

@@ -7,7 +7,8 @@ use std::path::Path;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use shardwise::api::{
-    CatalogRequest, DescribeModelRequest, EstimateAnswer, EstimateRequest, PlanAnswer, PlanRequest, VERBS,
+    CatalogRequest, CompareAnswer, CompareRequest, DescribeModelRequest, EstimateAnswer, EstimateRequest,
+    PlanAnswer, PlanRequest, VERBS,
 };
 use shardwise::{CatalogRows, Error, ModelSummary};
 
@@ -39,6 +40,7 @@ fn printed<T: JsonSchema>() -> Schema {
 fn contracts() -> Vec<Contract> {
     vec![
         contract::<CatalogRequest, CatalogRows>("catalog"),
+        contract::<CompareRequest, CompareAnswer>("compare"),
         contract::<DescribeModelRequest, ModelSummary>("describe_model"),
         contract::<EstimateRequest, EstimateAnswer>("estimate"),
         contract::<PlanRequest, PlanAnswer>("plan"),

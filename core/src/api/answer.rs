@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::outlook::{OfferLine, RunOutlook, ServingOutlook};
 use crate::assumption::Assumption;
 use crate::cluster::{Cluster, PriceKind};
 use crate::layout::Layout;
@@ -50,8 +51,14 @@ pub struct RunReport {
     pub time: Seconds,
     /// Price of the whole cluster; none when the catalogue has no price of that kind.
     pub price: Option<Price>,
-    /// Money by term; none without a price.
+    /// Money by term of the undisturbed run; none without a price.
     pub cost: Option<Terms<Usd>>,
+    /// What the run may come to; there when saves, losses, a deadline or expenses are asked about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outlook: Option<RunOutlook>,
+    /// Ways of paying for the machines, side by side; there when asked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub offers: Vec<OfferLine>,
 }
 
 /// A price with its origin.
@@ -96,6 +103,9 @@ pub struct EstimateAnswer {
     pub step: StepReport,
     /// The run, when the request says how much is trained.
     pub run: Option<RunReport>,
+    /// How the result is served; there when asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub serving: Option<ServingOutlook>,
     /// What was assumed for each thing not given.
     pub assumptions: Vec<Assumption>,
 }
@@ -126,6 +136,15 @@ pub struct PlanLine {
     pub run_time: Option<Seconds>,
     /// Money of the run.
     pub cost: Option<Usd>,
+    /// Expected wall time where losses or saves are asked about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected_time: Option<Seconds>,
+    /// Wall time that nine runs in ten stay below.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_p90: Option<Seconds>,
+    /// Expected bill.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected_cost: Option<Usd>,
 }
 
 /// A strategy that does not fit, or cannot run, and why.

@@ -1,12 +1,14 @@
 //! `estimate`: one given layout, opened.
 
 use super::answer::{EstimateAnswer, Fit, Price, RunReport, Verdict};
-use super::request::{EstimateRequest, Run, SCHEMA_VERSION};
+use super::request::{EstimateRequest, SCHEMA_VERSION};
+use super::run::Run;
 use super::text::plan_name;
 use crate::assumption::Assumption;
 use crate::cluster::{Catalog, Cluster};
 use crate::error::{Error, ErrorCode, Result};
 use crate::layout::{Layout, Sharding};
+use crate::ledger::deduplicated;
 use crate::memory::{self, MemoryReport};
 use crate::quantity::Bytes;
 use crate::step::{self, StepReport};
@@ -36,7 +38,9 @@ pub fn estimate(request: &EstimateRequest) -> Result<EstimateAnswer> {
     let batch = request.batch(&layout)?;
     check_model(&model, &request.recipe, &layout, request.seq_len)?;
     let parts = Workplace { model: &model, recipe: &request.recipe, cluster: &cluster, run: &request.run };
-    Ok(parts.answer(layout, &batch, assumptions))
+    let mut answer = parts.answer(layout, &batch, assumptions);
+    parts.complete(&mut answer, &batch)?;
+    Ok(answer)
 }
 
 /// The machines a request names.
@@ -126,6 +130,7 @@ impl Workplace<'_> {
             memory,
             step,
             run,
+            serving: None,
             assumptions,
         }
     }
@@ -154,7 +159,7 @@ impl Workplace<'_> {
     pub(super) fn run_report(&self, step: &StepReport) -> Option<RunReport> {
         let steps = match (self.run.steps, self.run.tokens) {
             (Some(steps), _) => steps,
-            (None, Some(tokens)) => libm::ceil(tokens / step.tokens),
+            (None, Some(tokens)) => libm::ceil(deduplicated(tokens, self.run.duplicated) / step.tokens),
             (None, None) => return None,
         };
         let time = step.total() * steps;
@@ -172,7 +177,15 @@ impl Workplace<'_> {
                 "catalogue",
             )])
         });
-        Some(RunReport { steps, tokens: steps * step.tokens, time, price, cost })
+        Some(RunReport {
+            steps,
+            tokens: steps * step.tokens,
+            time,
+            price,
+            cost,
+            outlook: None,
+            offers: Vec::new(),
+        })
     }
 }
 

@@ -72,6 +72,9 @@ pub fn plan(request: &PlanRequest) -> Result<PlanAnswer> {
                             mfu: step.mfu,
                             run_time: run.as_ref().map(|r| r.time),
                             cost: run.as_ref().and_then(|r| r.cost.as_ref()).map(crate::Terms::total),
+                            expected_time: None,
+                            time_p90: None,
+                            expected_cost: None,
                         },
                     });
                 }
@@ -86,7 +89,10 @@ pub fn plan(request: &PlanRequest) -> Result<PlanAnswer> {
         .or_else(|| nearest(&misses).map(|(l, _)| l.clone()))
         .unwrap_or_else(|| Layout { data_parallel_shard: cluster.gpus(), ..Layout::default() });
     let feasible = !fitting.is_empty();
-    let best = place.answer(best_layout, &batch, assumptions);
+    let mut best = place.answer(best_layout, &batch, assumptions);
+    place.complete(&mut best, &batch)?;
+    let mut ranked = distinct(fitting, search.list);
+    place.look_ahead_lines(&mut ranked, &batch)?;
     Ok(PlanAnswer {
         schema_version: SCHEMA_VERSION,
         feasible,
@@ -96,7 +102,7 @@ pub fn plan(request: &PlanRequest) -> Result<PlanAnswer> {
             nearest_changes(&place, &best.layout, &batch, budget)
         },
         best,
-        ranked: distinct(fitting, search.list),
+        ranked,
         rejected,
         candidates: seen,
         stop_reason,

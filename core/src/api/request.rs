@@ -3,7 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::cluster::{CatalogRows, ClusterSpec, PriceKind};
+use super::run::Run;
+use crate::cluster::{CatalogRows, ClusterSpec};
 use crate::error::{Error, ErrorCode, Result, in_range};
 use crate::layout::{Layout, Recompute, Sharding};
 use crate::vocabulary::vocabulary;
@@ -12,7 +13,7 @@ use crate::workload::{Batch, ModelSpec, Recipe};
 /// Version of requests and answers. It rises when a field changes its meaning.
 pub const SCHEMA_VERSION: u32 = 1;
 
-const fn schema_version() -> u32 {
+pub(super) const fn schema_version() -> u32 {
     SCHEMA_VERSION
 }
 
@@ -26,33 +27,6 @@ vocabulary! {
         /// Most memory left.
         Headroom = "headroom",
     } default Time
-}
-
-/// How much is trained, and at which price. Without tokens or steps only the step is reported.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields, default)]
-pub struct Run {
-    /// Tokens to train on.
-    pub tokens: Option<f64>,
-    /// Optimizer steps, instead of tokens.
-    pub steps: Option<f64>,
-    /// Which price of the catalogue is paid.
-    pub price: PriceKind,
-}
-
-impl Run {
-    fn validate(&self) -> Result<()> {
-        for (name, given) in [("tokens", self.tokens), ("steps", self.steps)] {
-            if let Some(x) = given {
-                in_range(name, x, 1.0, 1e18)?;
-            }
-        }
-        if self.tokens.is_some() && self.steps.is_some() {
-            return Err(Error::new("steps", ErrorCode::Conflict, "both tokens and steps", "one of them"));
-        }
-        Ok(())
-    }
 }
 
 fn whole_cluster() -> Layout {
@@ -179,7 +153,7 @@ pub struct CatalogRequest {
     pub catalog: CatalogRows,
 }
 
-fn version(given: u32) -> Result<()> {
+pub(super) fn version(given: u32) -> Result<()> {
     if given == SCHEMA_VERSION {
         return Ok(());
     }

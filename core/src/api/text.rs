@@ -84,6 +84,18 @@ impl fmt::Display for EstimateAnswer {
                 }
                 _ => writeln!(f, "; cost unknown: no price of that kind in the catalogue")?,
             }
+            if let Some(ahead) = &run.outlook {
+                write!(f, "{ahead}")?;
+            }
+            if !run.offers.is_empty() {
+                writeln!(f, "\nOffers:")?;
+                for offer in &run.offers {
+                    writeln!(f, "{offer}")?;
+                }
+            }
+        }
+        if let Some(serving) = &self.serving {
+            write!(f, "\n{serving}")?;
         }
         if !self.assumptions.is_empty() {
             writeln!(f, "\nAssumed:")?;
@@ -169,6 +181,12 @@ fn row(f: &mut fmt::Formatter<'_>, i: usize, p: &PlanLine) -> fmt::Result {
     }
     if let Some(c) = p.cost {
         write!(f, " {:>10}", c.to_string())?;
+    }
+    if let Some(t) = p.expected_time {
+        write!(f, "  expected {t}")?;
+    }
+    if let Some(c) = p.expected_cost {
+        write!(f, ", {c}")?;
     }
     writeln!(f)
 }

@@ -5,6 +5,7 @@ use core::fmt::Display;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::compare::{CompareRequest, compare};
 use super::request::{CatalogRequest, DescribeModelRequest, EstimateRequest, PlanRequest};
 use super::{estimate, plan};
 use crate::cluster::Catalog;
@@ -12,7 +13,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::read::from_text;
 
 /// The verbs, in alphabetical order.
-pub const VERBS: &[&str] = &["catalog", "describe_model", "estimate", "plan"];
+pub const VERBS: &[&str] = &["catalog", "compare", "describe_model", "estimate", "plan"];
 
 /// More bytes than any request has; a hostile text is refused before it is read.
 const LONGEST: usize = 8 << 20;
@@ -72,6 +73,7 @@ fn answer(verb: &str, request: &str) -> Result<Box<dyn Print>> {
             let own = read::<CatalogRequest>(request)?.catalog;
             Box::new(Catalog::embedded().with_overrides(own)?.rows().clone())
         }
+        "compare" => Box::new(compare(&read::<CompareRequest>(request)?)?),
         "describe_model" => {
             Box::new(read::<DescribeModelRequest>(request)?.model.resolve("model")?.summary())
         }

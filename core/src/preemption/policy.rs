@@ -104,6 +104,13 @@ pub fn outlook_of(job: &RestartJob, availability: &Availability, policy: Policy)
     })
 }
 
+/// All of the job on the gang of that outlook.
+impl From<Outlook> for PolicyOutlook {
+    fn from(whole: Outlook) -> Self {
+        Self { spot: Some(whole), reserved: Seconds::ZERO }
+    }
+}
+
 impl PolicyOutlook {
     /// Expected completion time.
     #[must_use]

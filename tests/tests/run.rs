@@ -1,0 +1,176 @@
+//! What a run may come to, asked through the verbs: properties that hold whatever the figures.
+
+use serde_json::{Value, json};
+use shardwise_tests::cases::claims;
+
+fn estimate(run: &Value) -> Value {
+    let request = json!({
+        "model": "llama-3.1-8b", "cluster": "4 x p5.48xlarge", "seq_len": 4096, "global_batch": 256,
+        "layout": {"sharding": "fsdp2", "recompute": "full"}, "run": run,
+    });
+    let text = shardwise::call("estimate", &request.to_string()).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+fn number(answer: &Value, path: &str) -> f64 {
+    answer.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("{path} in {answer}"))
+}
+
+const EXPECTED: &str = "/run/outlook/time/total";
+const COST: &str = "/run/outlook/ledger/total";
+
+#[test]
+fn with_nothing_lost_and_nothing_saved_the_run_is_the_undisturbed_one() {
+    let plain = estimate(&json!({"tokens": 5e9}));
+    assert!(plain.pointer("/run/outlook").is_none());
+    let asked = estimate(&json!({"tokens": 5e9, "deadline_hours": 1000.0}));
+    let time = number(&plain, "/run/time").to_bits();
+    for path in
+        [EXPECTED, "/run/outlook/undisturbed", "/run/outlook/time_spread/p50", "/run/outlook/time_spread/p99"]
+    {
+        assert_eq!(number(&asked, path).to_bits(), time, "{path}");
+    }
+    assert_eq!(number(&asked, "/run/outlook/deadline/chance").to_bits(), 1.0_f64.to_bits());
+    let (money, cost) = (number(&plain, "/run/cost/total"), number(&asked, COST));
+    assert!((money / cost - 1.0).abs() < 1e-12, "{money} {cost}");
+    let calm = estimate(&json!({"tokens": 5e9, "faults": {"per_node_hour": 0.0, "provision_s": 0.0}}));
+    assert_eq!(number(&calm, EXPECTED).to_bits(), time);
+    let late = estimate(&json!({"tokens": 5e9, "deadline_hours": 0.01}));
+    assert_eq!(number(&late, "/run/outlook/deadline/chance").to_bits(), 0.0_f64.to_bits());
+}
+
+#[test]
+fn a_higher_hazard_is_never_faster_or_cheaper() {
+    for (price, policy) in [
+        ("on_demand", "wait"),
+        ("on_demand", "spares"),
+        ("on_demand", "shrink"),
+        ("spot", "wait"),
+        ("spot", "fall_back"),
+        ("spot", "spot_then_reserved"),
+    ] {
+        let (mut time, mut money) = (0.0, 0.0);
+        for hazard in [0.0, 1e-4, 1e-3, 0.01, 0.05, 0.2] {
+            let answer = estimate(&json!({
+                "tokens": 5e9, "price": price, "checkpoint": {"interval_s": 900},
+                "faults": {"per_node_hour": hazard, "policy": policy},
+            }));
+            let (t, m) = (number(&answer, EXPECTED), number(&answer, COST));
+            // Falling back sooner may end sooner: it is paid for in money.
+            assert!(
+                policy == "fall_back" || t >= time * 0.999,
+                "{price} {policy} {hazard}: {t} after {time}"
+            );
+            assert!(m >= money * 0.999, "{price} {policy} {hazard}: {m} USD after {money}");
+            (time, money) = (t, m);
+        }
+    }
+}
+
+#[test]
+fn the_parts_make_the_whole_and_the_spread_is_in_order() {
+    for run in [
+        json!({"tokens": 5e9, "price": "spot", "faults": {}}),
+        json!({"tokens": 5e9, "price": "spot", "faults": {"policy": "fall_back"}, "checkpoint": {"mode": "async"}}),
+        json!({"tokens": 5e9, "faults": {}, "checkpoint": {"mode": "two_level"},
+               "expenses": {"egress_gb": 100, "people_hours": 3, "people_usd_per_hour": 80, "failed_starts": 2}}),
+    ] {
+        let answer = estimate(&run);
+        let sum: f64 = answer["run"]["outlook"]["ledger"]["terms"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|t| t["amount"].as_f64().unwrap())
+            .sum();
+        assert!((sum / number(&answer, COST) - 1.0).abs() < 1e-12);
+        for spread in ["time_spread", "cost_spread"] {
+            let at = |p: &str| number(&answer, &format!("/run/outlook/{spread}/{p}"));
+            assert!(at("p50") <= at("p90") && at("p90") <= at("p99"), "{spread} of {run}");
+        }
+        assert!(number(&answer, EXPECTED) >= number(&answer, "/run/time"));
+    }
+}
+
+#[test]
+fn the_best_interval_is_no_worse_than_its_neighbours() {
+    let at = |checkpoint: Value| {
+        estimate(
+            &json!({"tokens": 5e10, "price": "spot", "checkpoint": checkpoint, "faults": {"per_node_hour": 0.1}}),
+        )
+    };
+    let best = at(json!({}));
+    let interval = number(&best, "/run/outlook/checkpoint/interval");
+    for factor in [0.25, 0.5, 2.0, 4.0] {
+        let other = at(json!({"interval_s": interval * factor}));
+        assert!(number(&other, EXPECTED) > number(&best, EXPECTED) * 0.999, "{factor}");
+        assert!(number(&other, "/run/outlook/checkpoint/excess") > -0.001);
+    }
+}
+
+#[test]
+fn faults_of_the_run_name_their_field() {
+    for (run, field) in [
+        (json!({"duplicated": 2.0, "tokens": 1e9}), "run.duplicated"),
+        (json!({"tokens": 1e9, "faults": {"per_node_hour": -1.0}}), "run.faults.per_node_hour"),
+        (
+            json!({"tokens": 1e9, "faults": {"per_node_hour": 0.1, "hazard": "base"}}),
+            "run.faults.per_node_hour",
+        ),
+        (json!({"tokens": 1e9, "faults": {"policy": "fall_back"}}), "run.faults.policy"),
+        (json!({"tokens": 1e9, "faults": {"policy": "pray"}}), "run.faults.policy"),
+        (json!({"tokens": 1e9, "price": "spot", "faults": {"firm_price": "spot"}}), "run.faults.firm_price"),
+        (
+            json!({"tokens": 1e9, "checkpoint": {"interval_s": 60, "every_steps": 5}}),
+            "run.checkpoint.every_steps",
+        ),
+        (json!({"tokens": 1e9, "checkpoint": {"size_gb": 0.0}}), "run.checkpoint.size_gb"),
+        (
+            json!({"tokens": 1.0, "steps": null, "faults": {}, "checkpoint": {"store": 1}}),
+            "run.checkpoint.store",
+        ),
+        (json!({"steps": 1e17, "faults": {}}), "run.steps"),
+        (json!({"faults": {}}), "run.tokens"),
+        (json!({"tokens": 1e9, "owned": {"capex_usd": 1.0}}), "run.owned.utilisation"),
+        (json!({"tokens": 1e9, "owned": {"capex_usd": 1.0, "utilisation": 0.0}}), "run.owned.utilisation"),
+        (json!({"tokens": 1e9, "expenses": {"egress_gb": -1}}), "run.expenses.egress_gb"),
+        (json!({"serving": {"bits": 0}}), "run.serving.bits"),
+    ] {
+        let request = json!({"model": "gpt2", "cluster": "2x8xH100", "seq_len": 1024, "run": run});
+        let error = shardwise::call("estimate", &request.to_string()).unwrap_err();
+        assert_eq!(error.field, field, "{error}");
+        assert!(!error.allowed.is_empty());
+    }
+}
+
+#[test]
+fn comparisons_name_what_they_cannot_read() {
+    let one = json!({"model": "gpt2", "cluster": "8xH100", "seq_len": 1024});
+    let bad = json!({"model": "gpt2", "cluster": "8xH100", "seq_len": 0});
+    for (request, field) in [
+        (json!({"requests": [{"estimate": one}]}), "requests"),
+        (json!({"requests": [{"estimate": one}, {}]}), "requests[1]"),
+        (json!({"requests": [{"estimate": one}, {"estimate": bad}]}), "requests[1].estimate.seq_len"),
+    ] {
+        let error = shardwise::call("compare", &request.to_string()).unwrap_err();
+        assert_eq!(error.field, field, "{error}");
+    }
+    let text =
+        shardwise::call("compare", &json!({"requests": [{"estimate": one}, {"estimate": one}]}).to_string());
+    let answer: Value = serde_json::from_str(&text.unwrap()).unwrap();
+    for line in answer["lines"].as_array().unwrap() {
+        assert_eq!(line["values"][0], line["values"][1]);
+        assert_eq!(line["differences"][1].as_f64(), Some(0.0), "{line}");
+    }
+}
+
+#[test]
+fn every_worked_case_answers() {
+    let claims = claims().unwrap();
+    assert_eq!(claims.len(), 25);
+    let mut answered = 0;
+    for claim in claims {
+        assert!(claim.sum.len() > 20, "{}", claim.id);
+        answered += usize::from(claim.answer().unwrap().is_some());
+    }
+    assert_eq!(answered, 24);
+}
