@@ -100,14 +100,14 @@ impl Workplace<'_> {
         let saving = (run.faults.is_some() || run.checkpoint.is_some())
             .then(|| self.saving(run, sharding, &mut assumed));
         let losing = run.faults.as_ref().map(|f| self.losing(f, run.price, &mut assumed));
-        let (job, checkpoint) = self.job(run, step, work, saving.as_ref(), losing.as_ref(), &mut assumed)?;
+        let (job, checkpoint) = Self::job(run, step, work, saving.as_ref(), losing.as_ref(), &mut assumed)?;
         let prospect = match (&run.faults, &losing) {
             (Some(faults), Some(losing)) if losing.availability.up.is_some() => {
                 Some(self.prospect(faults, losing, &job)?)
             }
             _ => None,
         };
-        Ok(self.outlook(run, step, &job, checkpoint, losing, prospect, assumed))
+        Ok(self.outlook(run, step, &job, checkpoint, losing, prospect.as_ref(), assumed))
     }
 
     fn check_length(&self, work: Seconds) -> Result<()> {
@@ -235,7 +235,6 @@ impl Workplace<'_> {
 
     /// The job with its interval, and what is said of its saves.
     fn job(
-        &self,
         run: &Run,
         step: &StepReport,
         work: Seconds,
@@ -266,7 +265,7 @@ impl Workplace<'_> {
         let mut full_interval = None;
         let mut best_interval = None;
         if policy.mode == SaveMode::TwoLevel {
-            let light = self.light(&policy, saving, bytes.total());
+            let light = Self::light(&policy, saving, bytes.total());
             if let (Some(mean_up), Some(losing)) = (mean_up, risky) {
                 let share = assumed.or(
                     policy.recoverable,
@@ -275,7 +274,7 @@ impl Workplace<'_> {
                     "85 % of failures (Moody 2010), at most what a loss leaves of the gang",
                 );
                 let plan = two_level(light.total(), job.save, share, mean_up);
-                let near = self.asked(&policy, step).unwrap_or(plan.near).min(work).max(floor(work));
+                let near = Self::asked(&policy, step).unwrap_or(plan.near).min(work).max(floor(work));
                 let far = plan.far.max(near);
                 // To first order: full saves spread over the light ones; a loss that takes the light
                 // level with it undoes half a full interval more.
@@ -297,10 +296,10 @@ impl Workplace<'_> {
         let least = saving.least_interval().max(floor(work));
         let best = match (&mean_up, risky, best_interval) {
             (_, _, Some(two)) => Some(two),
-            (Some(mean_up), Some(losing), None) => Some(self.best(&faults, losing, &job, *mean_up)?),
+            (Some(mean_up), Some(losing), None) => Some(Self::best(&faults, losing, &job, *mean_up)?),
             _ => None,
         };
-        let wanted = self.asked(&policy, step).or(best).unwrap_or(work);
+        let wanted = Self::asked(&policy, step).or(best).unwrap_or(work);
         job.interval = wanted.max(least).min(work);
         if job.interval > wanted && wanted < work {
             assumed.0.push(Assumption::new(
@@ -337,7 +336,7 @@ impl Workplace<'_> {
     }
 
     /// Stall of a light save: each node hands its share to a peer or a local drive.
-    fn light(&self, policy: &Checkpointing, saving: &Saving, bytes: Bytes) -> Terms<Seconds> {
+    fn light(policy: &Checkpointing, saving: &Saving, bytes: Bytes) -> Terms<Seconds> {
         let usual = Store::node_nvme();
         let rate = policy.near_gb_s.map_or(usual.node_write, |gb| BytesPerSecond::of(gb * 1e9));
         Saving {
@@ -350,11 +349,11 @@ impl Workplace<'_> {
         .stall()
     }
 
-    fn asked(&self, policy: &Checkpointing, step: &StepReport) -> Option<Seconds> {
+    fn asked(policy: &Checkpointing, step: &StepReport) -> Option<Seconds> {
         policy.interval_s.map(Seconds::of).or(policy.every_steps.map(|n| step.total() * n))
     }
 
-    fn best(&self, faults: &Faults, losing: &Losing, job: &RestartJob, mean_up: Seconds) -> Result<Seconds> {
+    fn best(faults: &Faults, losing: &Losing, job: &RestartJob, mean_up: Seconds) -> Result<Seconds> {
         if matches!(faults.policy, LossPolicy::Shrink | LossPolicy::Spares) {
             return Ok(optimum(job.save.max(Seconds::of(1e-3)), mean_up));
         }
@@ -390,10 +389,13 @@ impl Workplace<'_> {
                     node_mean_up,
                     repair: Seconds::of(faults.repair_s.unwrap_or(REPAIR)),
                 };
-                return Ok(Prospect::Chain(pool.outlook(job).map_err(|e| e.under("run.faults"))?.into()));
+                let chain = pool.outlook(job).map_err(|e| e.under("run.faults"))?;
+                return Ok(Prospect::Chain(Box::new(chain.into())));
             }
         };
-        outlook_of(job, &losing.availability, policy).map(Prospect::Chain).map_err(|e| e.under("run.faults"))
+        outlook_of(job, &losing.availability, policy)
+            .map(|chain| Prospect::Chain(Box::new(chain)))
+            .map_err(|e| e.under("run.faults"))
     }
 }
 

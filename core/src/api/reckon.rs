@@ -16,7 +16,7 @@ const NEVER: f64 = 1e13;
 
 /// The run under its policy.
 pub(super) enum Prospect {
-    Chain(PolicyOutlook),
+    Chain(Box<PolicyOutlook>),
     Elastic(ElasticOutlook),
 }
 
@@ -63,7 +63,7 @@ impl Workplace<'_> {
         job: &RestartJob,
         checkpoint: Option<CheckpointOutlook>,
         losing: Option<Losing>,
-        prospect: Option<Prospect>,
+        prospect: Option<&Prospect>,
         mut assumed: Assumed,
     ) -> RunOutlook {
         let undisturbed = job.undisturbed();
@@ -71,7 +71,7 @@ impl Workplace<'_> {
         let mut parts = Parts { saving, ..Parts::default() };
         let (mut ends, mut losses) = (true, None);
         let mut time_spread = Spread { p50: undisturbed, p90: undisturbed, p99: undisturbed };
-        match &prospect {
+        match prospect {
             None => parts.held = undisturbed,
             Some(Prospect::Chain(chain)) => {
                 parts.held = chain.spot_time();
@@ -85,7 +85,7 @@ impl Workplace<'_> {
                 parts.nodes = elastic.node_time() / f64::from(self.cluster.nodes);
             }
         }
-        if let Some(p) = &prospect {
+        if let Some(p) = prospect {
             time_spread = Spread { p50: p.quantile(0.5), p90: p.quantile(0.9), p99: p.quantile(0.99) };
             ends = p.expected().get() < NEVER;
         }
@@ -93,13 +93,13 @@ impl Workplace<'_> {
             let firm = run.faults.as_ref().and_then(|f| f.firm_price).unwrap_or_default();
             let firm = self.price(run, firm).unwrap_or(price);
             let ledger = self.ledger(run, step, job, &parts, price, firm, &mut assumed);
-            let spread = self.money(run, &prospect, &parts, &ledger, price, firm, &time_spread);
+            let spread = Self::money(run, prospect, &parts, &ledger, price, firm, &time_spread);
             (ledger, spread)
         });
         let (ledger, cost_spread) = cost.map_or((None, None), |(l, s)| (Some(l), Some(s)));
         let deadline = run.deadline_hours.map(|hours| {
             let after = Seconds::of(hours * 3600.0);
-            let chance = match &prospect {
+            let chance = match prospect {
                 Some(p) => p.probability_by(after),
                 None => f64::from(u8::from(undisturbed <= after)),
             };
@@ -174,11 +174,9 @@ impl Workplace<'_> {
         bill.lines().unwrap_or_default()
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the parts of one bill, each made once")]
     fn money(
-        &self,
         run: &Run,
-        prospect: &Option<Prospect>,
+        prospect: Option<&Prospect>,
         parts: &Parts,
         ledger: &Terms<Usd>,
         price: UsdPerSecond,

@@ -34,7 +34,7 @@ fn embedded_files_are_sound() {
     let rows = embedded_rows().unwrap();
     let catalog = Catalog::new(rows.clone()).unwrap();
     assert_eq!((rows.accelerators.len(), rows.instances.len()), (57, 146));
-    assert_eq!((rows.links.len(), rows.storage.len()), (47, 44));
+    assert_eq!((rows.links.len(), rows.storage.len()), (48, 44));
     assert_eq!(catalog.rows(), Catalog::embedded().rows());
 }
 
