@@ -3,6 +3,7 @@
 /** Request and answer of each verb. */
 export interface Verbs {
   catalog: { request: CatalogRequest; answer: CatalogRows };
+  compare: { request: CompareRequest; answer: CompareAnswer };
   describe_model: { request: DescribeModelRequest; answer: ModelSummary };
   estimate: { request: EstimateRequest; answer: EstimateAnswer };
   plan: { request: PlanRequest; answer: PlanAnswer };
@@ -119,11 +120,61 @@ export interface CatalogRowsInput {
   sources?: Source[];
 }
 
+/** When and how the state is saved. Give an interval in seconds or in steps; neither means the best. */
+export interface Checkpointing {
+  /** Work between two saves, in seconds. */
+  interval_s?: number | null;
+  /** Optimizer steps between two saves, instead. */
+  every_steps?: number | null;
+  /** How a checkpoint is saved. */
+  mode?: SaveMode;
+  /** What it holds; none means what training goes on from, of adapters without their base. */
+  contents?: Contents | null;
+  /** Who writes. */
+  writer?: Writer;
+  /** Its size in GB (10^9 bytes); none means what the recipe keeps. */
+  size_gb?: number | null;
+  /** What one node writes to the store, in GB/s; none means the cluster's storage, else 3.2. */
+  node_gb_s?: number | null;
+  /** What the store takes from all nodes together, in GB/s; none means no limit. */
+  store_gb_s?: number | null;
+  /** Time per save that no bandwidth shortens, in seconds; none means 1.3. */
+  latency_s?: number | null;
+  /** Stall of an asynchronous save besides the copy, in seconds; none means 5.9. */
+  setup_s?: number | null;
+  /** What one node gives to a peer or a local drive in a light save, in GB/s; none means 7.35. */
+  near_gb_s?: number | null;
+  /** Share of losses after which the light save is still there, 0 to 1; none means 0.85, less
+   * where losses take much of the gang. */
+  recoverable?: number | null;
+}
+
+/** Asks for two to sixteen answers side by side. */
+export interface CompareRequest {
+  /** Version of this format. */
+  schema_version?: number;
+  /** What is compared; the others are held against the first. */
+  requests: Contender[];
+}
+
 /** What is done to gradients before data-parallel ranks exchange them. */
 export type Compression = "none" | "fp16" | "int8" | "powersgd";
 
 /** The number format of the matrix multiplications. */
 export type Compute = "fp32" | "tf32" | "bf16" | "fp16" | "fp8" | "mxfp8" | "nvfp4";
+
+/** One request of a comparison: an estimate or a plan, of which the best layout counts. */
+export interface Contender {
+  /** What the column is called; none means the layout's name. */
+  name?: string | null;
+  /** One given layout. */
+  estimate?: EstimateRequest | null;
+  /** The best layout. */
+  plan?: PlanRequest | null;
+}
+
+/** What a checkpoint is to hold. */
+export type Contents = "resume" | "model" | "adapters_resume" | "adapters";
 
 /** How a sequence is split over the context-parallel group. */
 export type ContextStyle = "ring" | "all_to_all";
@@ -162,8 +213,79 @@ export interface EstimateRequest {
   catalog?: CatalogRowsInput;
 }
 
+/** What is paid beside the machines' time. */
+export interface Expenses {
+  /** Data leaving the provider or region, in GB. */
+  egress_gb?: number;
+  /** Price of a GB; none means the cloud's first tier of internet egress. */
+  egress_usd_per_gb?: number | null;
+  /** Data kept, in GB: data set, checkpoints, logs. */
+  storage_gb?: number;
+  /** For how many months; none means the length of the run. */
+  storage_months?: number | null;
+  /** Price of a GB and month; none means the cloud's object store. */
+  storage_usd_per_gb_month?: number | null;
+  /** Hours of people. */
+  people_hours?: number;
+  /** What one costs. */
+  people_usd_per_hour?: number;
+  /** Evaluation and tuning runs. */
+  evaluation_runs?: number;
+  /** Hours each holds its GPUs. */
+  evaluation_hours?: number;
+  /** GPUs each holds; none means a node. */
+  evaluation_gpus?: number | null;
+  /** How many share the GPUs at a time; none means 1. */
+  evaluation_shared_by?: number | null;
+  /** Starts that fail before the first step. */
+  failed_starts?: number;
+  /** Hours the gang is held in each; none means a quarter. */
+  failed_start_hours?: number | null;
+}
+
+/** How nodes are lost and come back, and what is then done. */
+export interface Faults {
+  /** How often nodes are lost; none means `base` at the spot price, else `hardware`. */
+  hazard?: Hazard | null;
+  /** Losses of one node per hour, instead. */
+  per_node_hour?: number | null;
+  /** Mean share of the gang that one loss takes, 0 to 1; none means 0.3 on spot, else one node. */
+  loss_share?: number | null;
+  /** Squared variation of the time between losses, 1 where they are memoryless; none means 4.5 on
+   * spot, else 1. */
+  up_scv?: number | null;
+  /** Mean wait for capacity after a loss, in seconds; none means 3600 on spot, else 600. */
+  wait_s?: number | null;
+  /** Squared variation of that wait; none means 3 on spot, else 1. */
+  wait_scv?: number | null;
+  /** From the gang being complete to the job running, in seconds; none means 120. */
+  provision_s?: number | null;
+  /** Loading the state and warming up after a loss, in seconds; none means the load and 60. */
+  restore_s?: number | null;
+  /** How long before a loss it is announced, in seconds, if a save is then made; none means that
+   * nothing is made of it. */
+  notice_s?: number | null;
+  /** What is done while nodes are missing. */
+  policy?: LossPolicy;
+  /** Policy `fall_back`: how long one wait may last, in seconds; none means 0. */
+  patience_s?: number | null;
+  /** Policy `spot_then_reserved`: share of the work on spot, 0 to 1; none means 0.5. */
+  spot_share?: number | null;
+  /** Which price the machines have that are not taken away; none means on demand. */
+  firm_price?: PriceKind | null;
+  /** Policy `shrink`: fewest nodes that hold the job; none means half. */
+  least_nodes?: number | null;
+  /** Policy `spares`: nodes standing by, paid like the others; none means 1. */
+  spares?: number | null;
+  /** Policy `spares`: mean time until a failed node is back, in seconds; none means two days. */
+  repair_s?: number | null;
+}
+
 /** Whose training loop runs: it decides which states are kept and how communication is issued. */
-export type Framework = "torch" | "deepspeed" | "megatron" | "megatron_2021" | "torchtitan" | "torchtune" | "litgpt" | "composer" | "native";
+export type Framework = "torch" | "deepspeed" | "megatron" | "megatron_2021" | "megatron_deepspeed" | "torchtitan" | "torchtune" | "litgpt" | "composer" | "jax" | "native";
+
+/** How often nodes are lost, where no rate is given. */
+export type Hazard = "hardware" | "band" | "optimistic" | "base" | "pessimistic";
 
 /** One cloud shape in one region. Prices are US dollars per hour of the whole shape. */
 export interface InstanceInput {
@@ -270,6 +392,9 @@ export interface LayoutInput {
   recompute?: Recompute;
   /** Recompute every k-th layer only. */
   recompute_every?: number;
+  /** Recomputation's checkpoints are split over the tensor ranks (DeepSpeed's
+   * `partition_activations`). */
+  partition_activations?: boolean;
   /** What leaves the device between uses. */
   offload?: Offload[];
   /** FSDP2: whether units are freed between forward and backward. */
@@ -354,6 +479,9 @@ export interface Lora {
 /** How the cross-entropy is computed. */
 export type LossKernel = "eager" | "fused" | "fused_in_place" | "fused_linear" | "head_chunked" | "chunked" | "vocab_parallel" | "compiled";
 
+/** What is done while nodes are missing. */
+export type LossPolicy = "wait" | "fall_back" | "spot_then_reserved" | "shrink" | "spares";
+
 /** Machines in full. Every field but the accelerator or instance may be left out; what was assumed
  * for it is listed in the answer. */
 export interface Machines {
@@ -425,6 +553,30 @@ export type Offload = "param" | "gradient" | "optimizer" | "activation";
 
 /** The optimizer and its implementation. */
 export type Optimizer = "adamw" | "adamw_fused" | "adamw_loop" | "adamw_8bit" | "adamw_4bit" | "paged_adamw" | "paged_adamw_8bit" | "adamw_bf16_states" | "cpu_adam" | "adafactor" | "lion" | "muon" | "galore" | "lomo" | "badam" | "mezo" | "sgd" | "sgd_momentum";
+
+/** Machines of one's own like those of the request. */
+export interface Owned {
+  /** Price of everything bought, in USD. */
+  capex_usd: number;
+  /** Share of the time that they are in use, above 0 to 1. */
+  utilisation: number;
+  /** Years over which they are written off; none means 4. */
+  years?: number | null;
+  /** What they fetch after that, in USD. */
+  resale_usd?: number;
+  /** Power under load in kW; none means 1.8 times the GPUs' design power. */
+  power_kw?: number | null;
+  /** Power from the grid over power of the machines; none means 1.3. */
+  pue?: number | null;
+  /** Price of a kWh in USD; none means 0.12. */
+  usd_per_kwh?: number | null;
+  /** Share of their power that they draw when idle; none means 0.3. */
+  idle_power?: number | null;
+  /** People who run them, in USD per year. */
+  staff_usd_per_year?: number;
+  /** Space, contracts and insurance, in USD per year. */
+  space_usd_per_year?: number;
+}
 
 /** Asks for the best layout. */
 export interface PlanRequest {
@@ -581,6 +733,23 @@ export interface Run {
   steps?: number | null;
   /** Which price of the catalogue is paid. */
   price?: PriceKind;
+  /** Share of the tokens that deduplication removes before training, 0 to 1. */
+  duplicated?: number;
+  /** When and how the state is saved; none means never, or at the best interval where nodes may be
+   * lost. */
+  checkpoint?: Checkpointing | null;
+  /** How nodes are lost and come back; none means that none are. */
+  faults?: Faults | null;
+  /** Hours after which the run is to have ended: the answer says how likely that is. */
+  deadline_hours?: number | null;
+  /** What is paid beside the machines' time. */
+  expenses?: Expenses | null;
+  /** Puts the prices known for these machines side by side. */
+  offers?: boolean;
+  /** Machines of one's own, to hold against renting. */
+  owned?: Owned | null;
+  /** How the result is served. */
+  serving?: Serving | null;
 }
 
 /** How the program runs.
@@ -607,6 +776,8 @@ export interface Runtime {
   /** Routing, permutation and weighting of expert tokens run as few fused kernels, token counts
    * staying on the device. */
   moe_fused?: boolean;
+  /** Switches of the network sum all-reduces (SHARP). */
+  in_network_reduction?: boolean;
   /** The communication library. */
   backend?: Backend;
   /** What is done to gradients before they travel. */
@@ -622,6 +793,9 @@ export interface Runtime {
   /** Relative spread (standard deviation) of the ranks' compute time; none means 0. */
   jitter?: number | null;
 }
+
+/** How a checkpoint is saved. */
+export type SaveMode = "sync" | "async" | "two_level";
 
 /** The order in which a pipeline runs its micro-batches. */
 export type Schedule = "gpipe" | "1f1b" | "interleaved_1f1b" | "zero_bubble_h1" | "zero_bubble_h2" | "zero_bubble_v" | "dualpipe";
@@ -646,6 +820,34 @@ export interface Search {
   list?: number;
   /** Candidates after which the search stops. */
   max_candidates?: number;
+}
+
+/** How the result is served, on one GPU. */
+export interface Serving {
+  /** Memory in which it must fit, in GiB; none means that of the training's GPU. */
+  memory_gib?: number | null;
+  /** Memory bandwidth of the serving GPU, in GB/s; none means the training's. */
+  bandwidth_gb_s?: number | null;
+  /** Its 16-bit matrix rate, in TFLOP/s; none means the training's. */
+  tflops?: number | null;
+  /** Its price per hour in USD; none means the training's. */
+  usd_per_hour?: number | null;
+  /** Bits of a weight, scales included; none means what the training prepares it for, else 16. */
+  bits?: number | null;
+  /** Tokens of a prompt; none means 500. */
+  prompt?: number | null;
+  /** Tokens of an answer; none means 300. */
+  answer?: number | null;
+  /** Sequences decoded together at most; none means 16. */
+  batch?: number | null;
+  /** Tokens a draft model proposes at a time. */
+  draft_tokens?: number;
+  /** Probability that a proposed token is accepted. */
+  acceptance?: number;
+  /** Time of one draft token over the time of one token of the model. */
+  draft_cost?: number;
+  /** Tokens served a day. */
+  tokens_per_day?: number | null;
 }
 
 /** How model states are spread over the data-parallel ranks. */
@@ -703,6 +905,9 @@ export interface Versions {
 
 /** Which modules form one unit of FSDP. */
 export type Wrap = "layers" | "layers+embed+head" | "model";
+
+/** Who writes. */
+export type Writer = "single" | "sharded";
 
 /** One accelerator part. Peaks are dense. */
 export interface Accelerator {
@@ -849,6 +1054,32 @@ export interface Channel {
   fitted: BytesPerSecond | null;
 }
 
+/** How the state is saved. */
+export interface CheckpointOutlook {
+  /** What is written. */
+  bytes: BytesTerms;
+  /** Time for which training stands still for one save. */
+  stall: SecondsTerms;
+  /** From the state to the finished checkpoint. */
+  write: Seconds;
+  /** Loading it again. */
+  load: Seconds;
+  /** Host memory that a node needs for it. */
+  host_memory: Bytes;
+  /** Work between two saves. */
+  interval: Seconds;
+  /** Saves in an undisturbed run. */
+  saves: number;
+  /** Two levels: work between two full saves. */
+  full_interval: Seconds | null;
+  /** The interval with the least expected time; none where nothing can be lost. */
+  best_interval: Seconds | null;
+  /** Expected time over that with the best interval, less 1. */
+  excess: number;
+  /** Whether saves are made on notice instead. */
+  on_notice: boolean;
+}
+
 /** The machines of a run. All figures of an accelerator are those of one device as a framework
  * sees it (a GPU below): one rank.
  * 
@@ -914,6 +1145,54 @@ export interface Cluster {
   prices: Prices;
 }
 
+/** Answers side by side. */
+export interface CompareAnswer {
+  /** Version of this format. */
+  schema_version: number;
+  /** What is compared, in the order asked. */
+  compared: Compared[];
+  /** The figures, line by line. */
+  lines: CompareLine[];
+}
+
+/** One figure of each answer. None where an answer has no such figure. */
+export interface CompareLine {
+  /** What it is; terms of a sum begin with its name and a colon. */
+  name: string;
+  /** What it counts. */
+  unit: Unit;
+  /** The figures. */
+  values: (number | null)[];
+  /** Each less the first. */
+  differences: (number | null)[];
+  /** Each over the first; none where that is zero. */
+  ratios: (number | null)[];
+}
+
+/** One column of a comparison. */
+export interface Compared {
+  /** What it is called. */
+  name: string;
+  /** The model. */
+  model: string;
+  /** The machines. */
+  cluster: string;
+  /** The layout's name. */
+  layout: string;
+  /** Whether it fits. */
+  verdict: Verdict;
+  /** What binds. */
+  reason: string;
+}
+
+/** A deadline and its chance. */
+export interface Deadline {
+  /** After the start. */
+  after: Seconds;
+  /** Probability of having ended by then, 0 to 1. */
+  chance: number;
+}
+
 /** The kind of fault found in a request. */
 export type ErrorCode = "syntax" | "wrong_type" | "unknown_field" | "missing_field" | "out_of_range" | "unknown_name" | "conflict";
 
@@ -943,6 +1222,8 @@ export interface EstimateAnswer {
   step: StepReport;
   /** The run, when the request says how much is trained. */
   run: RunReport | null;
+  /** How the result is served; there when asked. */
+  serving?: ServingOutlook | null;
   /** What was assumed for each thing not given. */
   assumptions: Assumption[];
 }
@@ -1093,6 +1374,9 @@ export interface Layout {
   recompute: Recompute;
   /** Recompute every k-th layer only. */
   recompute_every: number;
+  /** Recomputation's checkpoints are split over the tensor ranks (DeepSpeed's
+   * `partition_activations`). */
+  partition_activations: boolean;
   /** What leaves the device between uses. */
   offload: Offload[];
   /** FSDP2: whether units are freed between forward and backward. */
@@ -1154,6 +1438,20 @@ export interface Link {
   note?: string | null;
 }
 
+/** How nodes are lost. */
+export interface LossOutlook {
+  /** Losses of one node per hour. */
+  per_node_hour: number;
+  /** Mean share of the gang that one loss takes. */
+  loss_share: number;
+  /** Mean time for which the gang stays complete; none where it is never lost. */
+  mean_up: Seconds | null;
+  /** Mean wait for capacity after a loss. */
+  mean_down: Seconds;
+  /** Expected losses in the run; none where the policy's model does not count them. */
+  expected: number | null;
+}
+
 /** Peak memory of the fullest rank, as three tools show it. */
 export interface MemoryReport {
   /** The instants of a step in order, each with what is alive. */
@@ -1205,6 +1503,24 @@ export interface Network {
   nics: number;
   /** Nodes that it joins at this rate; a later network of the list joins more. */
   reach_nodes: number;
+}
+
+/** One way of paying for the machines. */
+export interface OfferLine {
+  /** `on_demand`, `spot`, `reserved_1y`, `reserved_3y` or `owned`. */
+  offer: string;
+  /** Price of the whole cluster while it is in use. */
+  price: UsdPerSecond;
+  /** Expected wall time of the run. */
+  time: Seconds;
+  /** Wall time that nine runs in ten stay below. */
+  time_p90: Seconds;
+  /** Expected cost of the machines for the time used. */
+  cost: Usd;
+  /** What is owed in all: the term of a reservation, what was bought. */
+  committed: Usd | null;
+  /** Share of the time in use from which it is cheaper than paying on demand; above 1 it never is. */
+  break_even: number | null;
 }
 
 /** Exact parameter counts. */
@@ -1307,6 +1623,12 @@ export interface PlanLine {
   run_time: Seconds | null;
   /** Money of the run. */
   cost: Usd | null;
+  /** Expected wall time where losses or saves are asked about. */
+  expected_time?: Seconds | null;
+  /** Wall time that nine runs in ten stay below. */
+  time_p90?: Seconds | null;
+  /** Expected bill. */
+  expected_cost?: Usd | null;
 }
 
 /** The usual node of a class of accelerators: how many parts it holds and how nodes are joined. */
@@ -1404,6 +1726,31 @@ export interface RequestError {
   message: string;
 }
 
+/** What a run may come to when the state is saved and nodes are lost. */
+export interface RunOutlook {
+  /** Time when nothing is lost: the steps, the saves, and provisioning where losses are asked about. */
+  undisturbed: Seconds;
+  /** Expected wall time, by what it is spent on. */
+  time: SecondsTerms;
+  /** How widely it scatters. */
+  time_spread: Spread;
+  /** False where segments outlast every spell of the gang: it then never ends, and times stand at
+   * 300,000 years. */
+  ends: boolean;
+  /** Expected bill, line by line; none without a price. */
+  ledger: UsdTerms | null;
+  /** How widely the bill scatters. */
+  cost_spread: Spread2 | null;
+  /** The deadline asked about. */
+  deadline: Deadline | null;
+  /** How the state is saved. */
+  checkpoint: CheckpointOutlook | null;
+  /** How nodes are lost. */
+  losses: LossOutlook | null;
+  /** What was assumed for each thing not given. */
+  assumptions: Assumption[];
+}
+
 /** The whole run: steps, time, money. */
 export interface RunReport {
   /** Optimizer steps. */
@@ -1414,8 +1761,12 @@ export interface RunReport {
   time: Seconds;
   /** Price of the whole cluster; none when the catalogue has no price of that kind. */
   price: Price | null;
-  /** Money by term; none without a price. */
+  /** Money by term of the undisturbed run; none without a price. */
   cost: UsdTerms | null;
+  /** What the run may come to; there when saves, losses, a deadline or expenses are asked about. */
+  outlook?: RunOutlook | null;
+  /** Ways of paying for the machines, side by side; there when asked. */
+  offers?: OfferLine[];
 }
 
 /** A duration, in seconds. */
@@ -1425,6 +1776,54 @@ export type Seconds = number;
 export interface SecondsTerms {
   total: Seconds;
   terms: Term2[];
+}
+
+/** How the result is served, on one GPU. */
+export interface ServingOutlook {
+  /** Bits of a weight, scales included. */
+  bits: number;
+  /** Memory with one sequence: weights, reserve, cache. */
+  memory: Bytes;
+  /** Memory in which it must fit. */
+  limit: Bytes;
+  /** Whether it does. */
+  fits: boolean;
+  /** Sequences decoded together. */
+  batch: number;
+  /** From prompt to first token. */
+  first_token: Seconds | null;
+  /** Answer tokens per second, all sequences together. */
+  tokens_per_second: number | null;
+  /** Price of a million answer tokens. */
+  per_million: Usd | null;
+  /** The same with 16-bit weights on a GPU with room for them. */
+  plain_per_million: Usd | null;
+  /** What the quantisation-aware training costs more than the plain one. */
+  extra_training: Usd | null;
+  /** Tokens served after which that is paid back. */
+  break_even_tokens: number | null;
+  /** The same in days at the tokens a day asked. */
+  break_even_days: number | null;
+}
+
+/** Figures not exceeded with a probability. */
+export interface Spread {
+  /** One run in two stays below. */
+  p50: Seconds;
+  /** Nine in ten. */
+  p90: Seconds;
+  /** Ninety-nine in a hundred. */
+  p99: Seconds;
+}
+
+/** Figures not exceeded with a probability. */
+export interface Spread2 {
+  /** One run in two stays below. */
+  p50: Usd;
+  /** Nine in ten. */
+  p90: Usd;
+  /** Ninety-nine in a hundred. */
+  p99: Usd;
 }
 
 /** One optimizer step of the slowest rank, as a sum of the times nothing hides. */
@@ -1519,6 +1918,9 @@ export interface Term3 {
   /** Paper, code or measurement it follows. */
   source: string;
 }
+
+/** What a line of a comparison counts. */
+export type Unit = "bytes" | "seconds" | "usd" | "count" | "share";
 
 /** An amount of money, in US dollars. */
 export type Usd = number;

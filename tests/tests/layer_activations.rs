@@ -19,7 +19,7 @@ fn layers_keep_what_pytorch_keeps() {
     for row in rows(&file).unwrap() {
         let model = ModelSpec::from(text(&row, "model")).resolve("model").unwrap();
         let (recipe, layout, batch) = express(&row).unwrap();
-        let (block, _) = model.runs().filter(|(b, _)| b.kind == BlockKind::Layer).last().unwrap();
+        let (block, _) = model.runs().rfind(|(b, _)| b.kind == BlockKind::Layer).unwrap();
         let tokens = batch.seq_len * int(&row, "mb", 1);
         let ours = layer_saved_bytes(block, &recipe, &layout, batch.seq_len, tokens).get();
         // With recomputation the layer's input is all that lives on.
