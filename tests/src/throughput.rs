@@ -3,7 +3,7 @@
 //! Each row's request is made from its `inputs` object and its shape, parallel, batch, network and
 //! framework fields alone; [`request`] holds what is assumed for inputs a source does not state.
 //! Rows are compared by step time. Rows that publish only TFLOP/s are scored where their framework's
-//! FLOP formula is known ([`conventions`]) and left out elsewhere: several are in use. Rows listed in `defects.csv` beside the file are left out under that reason.
+//! FLOP formula is known and left out elsewhere: several are in use. Rows listed in `defects.csv` beside the file are left out under that reason.
 
 mod conventions;
 mod grids;
