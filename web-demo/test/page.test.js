@@ -109,7 +109,12 @@ test("every control reaches the address and gets an answer or the core's objecti
       return say(path.endsWith("targets") || path.endsWith("modules_to_save") ? "q_proj" : "2");
     });
     await settled(page);
-    const held = await fields(page);
+    // The address follows the control; on a busy machine not at once.
+    let held = await fields(page);
+    for (let tries = 0; tries < 50 && !(held.get(path) ?? "").includes(changed); tries++) {
+      await page.waitForTimeout(100);
+      held = await fields(page);
+    }
     assert.ok((held.get(path) ?? "").includes(changed), `${path} = ${changed}: ${held}`);
     const said = await verdict(page);
     assert.match(said, /Fits|Does not fit|Nothing fits|allowed/, path);
