@@ -39,7 +39,7 @@ pub fn write(chapters: &[Chapter<'_>]) -> (String, Vec<(String, String)>) {
             out,
             "| [{}](#{}) | {} | {} | {:.2} % | {:.2} % | {:+.2} % |",
             c.title,
-            c.title.to_lowercase().replace(' ', "-"),
+            c.title.to_lowercase().replace(',', "").replace(' ', "-"),
             s.rows,
             s.scored.len() + s.judged,
             quantile(&abs, 0.5),
