@@ -15,8 +15,13 @@ __all__ = [
     "BytesTerms",
     "CatalogRows",
     "Channel",
+    "CheckpointOutlook",
     "Cluster",
+    "CompareAnswer",
+    "CompareLine",
+    "Compared",
     "ContextStyle",
+    "Deadline",
     "EstimateAnswer",
     "Fit",
     "InSwitch",
@@ -24,9 +29,11 @@ __all__ = [
     "Interval80",
     "Layout",
     "Link",
+    "LossOutlook",
     "MemoryReport",
     "ModelSummary",
     "Network",
+    "OfferLine",
     "Offload",
     "ParameterCounts",
     "Peaks",
@@ -41,15 +48,19 @@ __all__ = [
     "Rejection",
     "Remedy",
     "Reshard",
+    "RunOutlook",
     "RunReport",
     "Schedule",
     "SecondsTerms",
+    "ServingOutlook",
     "Sharding",
     "Source",
+    "Spread",
     "StepReport",
     "StopReason",
     "StorageOffer",
     "Term",
+    "Unit",
     "UsdTerms",
     "Verdict",
     "Wrap",
@@ -247,6 +258,44 @@ class Channel:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CheckpointOutlook:
+    """How the state is saved."""
+
+    bytes: BytesTerms
+    """What is written."""
+
+    stall: SecondsTerms
+    """Time for which training stands still for one save."""
+
+    write: float
+    """From the state to the finished checkpoint."""
+
+    load: float
+    """Loading it again."""
+
+    host_memory: float
+    """Host memory that a node needs for it."""
+
+    interval: float
+    """Work between two saves."""
+
+    saves: float
+    """Saves in an undisturbed run."""
+
+    full_interval: float | None
+    """Two levels: work between two full saves."""
+
+    best_interval: float | None
+    """The interval with the least expected time; none where nothing can be lost."""
+
+    excess: float
+    """Expected time over that with the best interval, less 1."""
+
+    on_notice: bool
+    """Whether saves are made on notice instead."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Cluster:
     """The machines of a run.
 
@@ -347,8 +396,76 @@ class Cluster:
     """Prices of one GPU."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class CompareAnswer:
+    """Answers side by side."""
+
+    schema_version: int
+    """Version of this format."""
+
+    compared: tuple[Compared, ...]
+    """What is compared, in the order asked."""
+
+    lines: tuple[CompareLine, ...]
+    """The figures, line by line."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareLine:
+    """One figure of each answer. None where an answer has no such figure."""
+
+    name: str
+    """What it is; terms of a sum begin with its name and a colon."""
+
+    unit: Unit
+    """What it counts."""
+
+    values: tuple[float | None, ...]
+    """The figures."""
+
+    differences: tuple[float | None, ...]
+    """Each less the first."""
+
+    ratios: tuple[float | None, ...]
+    """Each over the first; none where that is zero."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """One column of a comparison."""
+
+    name: str
+    """What it is called."""
+
+    model: str
+    """The model."""
+
+    cluster: str
+    """The machines."""
+
+    layout: str
+    """The layout's name."""
+
+    verdict: Verdict
+    """Whether it fits."""
+
+    reason: str
+    """What binds."""
+
+
 ContextStyle: TypeAlias = Literal["ring", "all_to_all"]
 """How a sequence is split over the context-parallel group."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deadline:
+    """A deadline and its chance."""
+
+    after: float
+    """After the start."""
+
+    chance: float
+    """Probability of having ended by then, 0 to 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -363,6 +480,9 @@ class EstimateAnswer:
 
     cluster: Cluster
     """The machines."""
+
+    name: str
+    """How a person names the layout: its strategy and the degrees above 1."""
 
     layout: Layout
     """The layout, every degree filled in."""
@@ -390,6 +510,9 @@ class EstimateAnswer:
 
     assumptions: tuple[Assumption, ...]
     """What was assumed for each thing not given."""
+
+    serving: ServingOutlook | None = None
+    """How the result is served; there when asked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -582,6 +705,12 @@ class Layout:
     recompute_every: int
     """Recompute every k-th layer only."""
 
+    partition_activations: bool
+    """Recomputation's checkpoints are split over the tensor ranks (DeepSpeed's
+
+    `partition_activations`).
+    """
+
     offload: tuple[Offload, ...]
     """What leaves the device between uses."""
 
@@ -673,6 +802,26 @@ class Link:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LossOutlook:
+    """How nodes are lost."""
+
+    per_node_hour: float
+    """Losses of one node per hour."""
+
+    loss_share: float
+    """Mean share of the gang that one loss takes."""
+
+    mean_up: float | None
+    """Mean time for which the gang stays complete; none where it is never lost."""
+
+    mean_down: float
+    """Mean wait for capacity after a loss."""
+
+    expected: float | None
+    """Expected losses in the run; none where the policy's model does not count them."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class MemoryReport:
     """Peak memory of the fullest rank, as three tools show it."""
 
@@ -693,6 +842,12 @@ class MemoryReport:
 
     device: BytesTerms
     """What the device shows in use, as `nvidia-smi`."""
+
+    allocated_interval80: Interval80
+    """80 % interval of the peak of tensors."""
+
+    reserved_interval80: Interval80
+    """80 % interval of what the allocator holds."""
 
     device_interval80: Interval80
     """80 % interval of the device reading."""
@@ -742,6 +897,35 @@ class Network:
 
     reach_nodes: int
     """Nodes that it joins at this rate; a later network of the list joins more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfferLine:
+    """One way of paying for the machines."""
+
+    offer: str
+    """`on_demand`, `spot`, `reserved_1y`, `reserved_3y` or `owned`."""
+
+    price: float
+    """Price of the whole cluster while it is in use."""
+
+    time: float
+    """Expected wall time of the run."""
+
+    time_p90: float
+    """Wall time that nine runs in ten stay below."""
+
+    cost: float
+    """Expected cost of the machines for the time used."""
+
+    committed: float | None
+    """What is owed in all: the term of a reservation, what was bought."""
+
+    break_even: float | None
+    """Share of the time in use from which it is cheaper than paying on demand;
+
+    above 1 it never is.
+    """
 
 
 Offload: TypeAlias = Literal["param", "gradient", "optimizer", "activation"]
@@ -862,6 +1046,9 @@ class PlanAnswer:
 class PlanLine:
     """One plan in a list."""
 
+    name: str
+    """How a person names the layout: its strategy and the degrees above 1."""
+
     layout: Layout
     """The layout."""
 
@@ -891,6 +1078,15 @@ class PlanLine:
 
     cost: float | None
     """Money of the run."""
+
+    expected_time: float | None = None
+    """Expected wall time where losses or saves are asked about."""
+
+    time_p90: float | None = None
+    """Wall time that nine runs in ten stay below."""
+
+    expected_cost: float | None = None
+    """Expected bill."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -998,6 +1194,9 @@ Recompute: TypeAlias = Literal["none", "selective", "full"]
 class Rejection:
     """A strategy that does not fit, or cannot run, and why."""
 
+    name: str
+    """How a person names the layout: its strategy and the degrees above 1."""
+
     layout: Layout
     """The layout of that strategy that comes nearest."""
 
@@ -1024,6 +1223,47 @@ Reshard: TypeAlias = Literal["default", "always", "never", "node"]
 
 
 @dataclass(frozen=True, kw_only=True)
+class RunOutlook:
+    """What a run may come to when the state is saved and nodes are lost."""
+
+    undisturbed: float
+    """Time when nothing is lost:
+
+    the steps, the saves, and provisioning where losses are asked about.
+    """
+
+    time: SecondsTerms
+    """Expected wall time, by what it is spent on."""
+
+    time_spread: Spread
+    """How widely it scatters."""
+
+    ends: bool
+    """False where segments outlast every spell of the gang:
+
+    it then never ends, and times stand at 300,000 years.
+    """
+
+    ledger: UsdTerms | None
+    """Expected bill, line by line; none without a price."""
+
+    cost_spread: Spread | None
+    """How widely the bill scatters."""
+
+    deadline: Deadline | None
+    """The deadline asked about."""
+
+    checkpoint: CheckpointOutlook | None
+    """How the state is saved."""
+
+    losses: LossOutlook | None
+    """How nodes are lost."""
+
+    assumptions: tuple[Assumption, ...]
+    """What was assumed for each thing not given."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunReport:
     """The whole run: steps, time, money."""
 
@@ -1040,7 +1280,16 @@ class RunReport:
     """Price of the whole cluster; none when the catalogue has no price of that kind."""
 
     cost: UsdTerms | None
-    """Money by term; none without a price."""
+    """Money by term of the undisturbed run; none without a price."""
+
+    outlook: RunOutlook | None = None
+    """What the run may come to;
+
+    there when saves, losses, a deadline or expenses are asked about.
+    """
+
+    offers: tuple[OfferLine, ...] = ()
+    """Ways of paying for the machines, side by side; there when asked."""
 
 
 Schedule: TypeAlias = Literal[
@@ -1064,6 +1313,47 @@ class SecondsTerms:
 
     terms: tuple[Term, ...]
     """No description."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServingOutlook:
+    """How the result is served, on one GPU."""
+
+    bits: float
+    """Bits of a weight, scales included."""
+
+    memory: float
+    """Memory with one sequence: weights, reserve, cache."""
+
+    limit: float
+    """Memory in which it must fit."""
+
+    fits: bool
+    """Whether it does."""
+
+    batch: int
+    """Sequences decoded together."""
+
+    first_token: float | None
+    """From prompt to first token."""
+
+    tokens_per_second: float | None
+    """Answer tokens per second, all sequences together."""
+
+    per_million: float | None
+    """Price of a million answer tokens."""
+
+    plain_per_million: float | None
+    """The same with 16-bit weights on a GPU with room for them."""
+
+    extra_training: float | None
+    """What the quantisation-aware training costs more than the plain one."""
+
+    break_even_tokens: float | None
+    """Tokens served after which that is paid back."""
+
+    break_even_days: float | None
+    """The same in days at the tokens a day asked."""
 
 
 Sharding: TypeAlias = Literal[
@@ -1101,6 +1391,20 @@ class Source:
 
     note: str | None = None
     """What was taken."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """Figures not exceeded with a probability."""
+
+    p50: float
+    """One run in two stays below."""
+
+    p90: float
+    """Nine in ten."""
+
+    p99: float
+    """Ninety-nine in a hundred."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1205,6 +1509,10 @@ class Term:
 
     source: str
     """Paper, code or measurement it follows."""
+
+
+Unit: TypeAlias = Literal["bytes", "seconds", "usd", "count", "share"]
+"""What a line of a comparison counts."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,14 +20,21 @@ __all__ = [
     "BaseQuantization",
     "CatalogRequest",
     "CatalogRows",
+    "Checkpointing",
+    "CompareRequest",
     "Compression",
     "Compute",
+    "Contender",
+    "Contents",
     "ContextStyle",
     "DescribeModelRequest",
     "Dispatch",
     "Dtype",
     "EstimateRequest",
+    "Expenses",
+    "Faults",
     "Framework",
+    "Hazard",
     "Instance",
     "Kernels",
     "Layout",
@@ -35,6 +42,7 @@ __all__ = [
     "LinkOrName",
     "Lora",
     "LossKernel",
+    "LossPolicy",
     "Machines",
     "MachinesOrName",
     "Method",
@@ -43,6 +51,7 @@ __all__ = [
     "Objective",
     "Offload",
     "Optimizer",
+    "Owned",
     "PlanRequest",
     "Platform",
     "PriceKind",
@@ -54,12 +63,16 @@ __all__ = [
     "Reshard",
     "Run",
     "Runtime",
+    "SaveMode",
     "Schedule",
     "Search",
+    "Serving",
     "Sharding",
     "Source",
     "StorageOffer",
+    "Versions",
     "Wrap",
+    "Writer",
 ]
 
 
@@ -220,11 +233,84 @@ class CatalogRows(TypedDict, total=False):
     """What the short names in `source` stand for, by id."""
 
 
+class Checkpointing(TypedDict, total=False):
+    """When and how the state is saved.
+
+    Give an interval in seconds or in steps; neither means the best.
+    """
+
+    interval_s: float | None
+    """Work between two saves, in seconds."""
+
+    every_steps: float | None
+    """Optimizer steps between two saves, instead."""
+
+    mode: SaveMode
+    """How a checkpoint is saved."""
+
+    contents: Contents | None
+    """What it holds; none means what training goes on from, of adapters without their base."""
+
+    writer: Writer
+    """Who writes."""
+
+    size_gb: float | None
+    """Its size in GB (10^9 bytes); none means what the recipe keeps."""
+
+    node_gb_s: float | None
+    """What one node writes to the store, in GB/s; none means the cluster's storage, else 3.2."""
+
+    store_gb_s: float | None
+    """What the store takes from all nodes together, in GB/s; none means no limit."""
+
+    latency_s: float | None
+    """Time per save that no bandwidth shortens, in seconds; none means 1.3."""
+
+    setup_s: float | None
+    """Stall of an asynchronous save besides the copy, in seconds; none means 5.9."""
+
+    near_gb_s: float | None
+    """What one node gives to a peer or a local drive in a light save, in GB/s; none means 7.35."""
+
+    recoverable: float | None
+    """Share of losses after which the light save is still there, 0 to 1; none means 0.85, less
+
+    where losses take much of the gang.
+    """
+
+
+class CompareRequest(TypedDict, total=False):
+    """Asks for two to sixteen answers side by side."""
+
+    requests: Required[Sequence[Contender]]
+    """What is compared; the others are held against the first."""
+
+    schema_version: int
+    """Version of this format."""
+
+
 Compression: TypeAlias = Literal["none", "fp16", "int8", "powersgd"]
 """What is done to gradients before data-parallel ranks exchange them."""
 
 Compute: TypeAlias = Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"]
 """The number format of the matrix multiplications."""
+
+
+class Contender(TypedDict, total=False):
+    """One request of a comparison: an estimate or a plan, of which the best layout counts."""
+
+    name: str | None
+    """What the column is called; none means the layout's name."""
+
+    estimate: EstimateRequest | None
+    """One given layout."""
+
+    plan: PlanRequest | None
+    """The best layout."""
+
+
+Contents: TypeAlias = Literal["resume", "model", "adapters_resume", "adapters"]
+"""What a checkpoint is to hold."""
 
 ContextStyle: TypeAlias = Literal["ring", "all_to_all"]
 """How a sequence is split over the context-parallel group."""
@@ -275,18 +361,124 @@ class EstimateRequest(TypedDict, total=False):
     """Catalogue rows of the user's own."""
 
 
+class Expenses(TypedDict, total=False):
+    """What is paid beside the machines' time."""
+
+    egress_gb: float
+    """Data leaving the provider or region, in GB."""
+
+    egress_usd_per_gb: float | None
+    """Price of a GB; none means the cloud's first tier of internet egress."""
+
+    storage_gb: float
+    """Data kept, in GB: data set, checkpoints, logs."""
+
+    storage_months: float | None
+    """For how many months; none means the length of the run."""
+
+    storage_usd_per_gb_month: float | None
+    """Price of a GB and month; none means the cloud's object store."""
+
+    people_hours: float
+    """Hours of people."""
+
+    people_usd_per_hour: float
+    """What one costs."""
+
+    evaluation_runs: float
+    """Evaluation and tuning runs."""
+
+    evaluation_hours: float
+    """Hours each holds its GPUs."""
+
+    evaluation_gpus: float | None
+    """GPUs each holds; none means a node."""
+
+    evaluation_shared_by: float | None
+    """How many share the GPUs at a time; none means 1."""
+
+    failed_starts: float
+    """Starts that fail before the first step."""
+
+    failed_start_hours: float | None
+    """Hours the gang is held in each; none means a quarter."""
+
+
+class Faults(TypedDict, total=False):
+    """How nodes are lost and come back, and what is then done."""
+
+    hazard: Hazard | None
+    """How often nodes are lost; none means `base` at the spot price, else `hardware`."""
+
+    per_node_hour: float | None
+    """Losses of one node per hour, instead."""
+
+    loss_share: float | None
+    """Mean share of the gang that one loss takes, 0 to 1; none means 0.3 on spot, else one node."""
+
+    up_scv: float | None
+    """Squared variation of the time between losses, 1 where they are memoryless;
+
+    none means 4.5 on spot, else 1.
+    """
+
+    wait_s: float | None
+    """Mean wait for capacity after a loss, in seconds; none means 3600 on spot, else 600."""
+
+    wait_scv: float | None
+    """Squared variation of that wait; none means 3 on spot, else 1."""
+
+    provision_s: float | None
+    """From the gang being complete to the job running, in seconds; none means 120."""
+
+    restore_s: float | None
+    """Loading the state and warming up after a loss, in seconds; none means the load and 60."""
+
+    notice_s: float | None
+    """How long before a loss it is announced, in seconds, if a save is then made;
+
+    none means that nothing is made of it.
+    """
+
+    policy: LossPolicy
+    """What is done while nodes are missing."""
+
+    patience_s: float | None
+    """Policy `fall_back`: how long one wait may last, in seconds; none means 0."""
+
+    spot_share: float | None
+    """Policy `spot_then_reserved`: share of the work on spot, 0 to 1; none means 0.5."""
+
+    firm_price: PriceKind | None
+    """Which price the machines have that are not taken away; none means on demand."""
+
+    least_nodes: int | None
+    """Policy `shrink`: fewest nodes that hold the job; none means half."""
+
+    spares: int | None
+    """Policy `spares`: nodes standing by, paid like the others; none means 1."""
+
+    repair_s: float | None
+    """Policy `spares`: mean time until a failed node is back, in seconds; none means two days."""
+
+
 Framework: TypeAlias = Literal[
     "torch",
     "deepspeed",
     "megatron",
     "megatron_2021",
+    "megatron_deepspeed",
     "torchtitan",
     "torchtune",
     "litgpt",
     "composer",
+    "jax",
     "native",
 ]
 """Whose training loop runs: it decides which states are kept and how communication is issued."""
+
+Hazard: TypeAlias = Literal["hardware", "band", "optimistic", "base", "pessimistic"]
+"""How often nodes are lost, where no rate is given."""
 
 
 class Instance(TypedDict, total=False):
@@ -439,6 +631,12 @@ class Layout(TypedDict, total=False):
     recompute_every: int
     """Recompute every k-th layer only."""
 
+    partition_activations: bool
+    """Recomputation's checkpoints are split over the tensor ranks (DeepSpeed's
+
+    `partition_activations`).
+    """
+
     offload: Sequence[Offload]
     """What leaves the device between uses."""
 
@@ -558,9 +756,19 @@ class Lora(TypedDict, total=False):
 
 
 LossKernel: TypeAlias = Literal[
-    "eager", "fused", "fused_linear", "head_chunked", "chunked", "vocab_parallel", "compiled"
+    "eager",
+    "fused",
+    "fused_in_place",
+    "fused_linear",
+    "head_chunked",
+    "chunked",
+    "vocab_parallel",
+    "compiled",
 ]
 """How the cross-entropy is computed."""
+
+LossPolicy: TypeAlias = Literal["wait", "fall_back", "spot_then_reserved", "shrink", "spares"]
+"""What is done while nodes are missing."""
 
 
 class Machines(TypedDict, total=False):
@@ -685,6 +893,40 @@ Optimizer: TypeAlias = Literal[
     "sgd_momentum",
 ]
 """The optimizer and its implementation."""
+
+
+class Owned(TypedDict, total=False):
+    """Machines of one's own like those of the request."""
+
+    capex_usd: Required[float]
+    """Price of everything bought, in USD."""
+
+    utilisation: Required[float]
+    """Share of the time that they are in use, above 0 to 1."""
+
+    years: float | None
+    """Years over which they are written off; none means 4."""
+
+    resale_usd: float
+    """What they fetch after that, in USD."""
+
+    power_kw: float | None
+    """Power under load in kW; none means 1.8 times the GPUs' design power."""
+
+    pue: float | None
+    """Power from the grid over power of the machines; none means 1.3."""
+
+    usd_per_kwh: float | None
+    """Price of a kWh in USD; none means 0.12."""
+
+    idle_power: float | None
+    """Share of their power that they draw when idle; none means 0.3."""
+
+    staff_usd_per_year: float
+    """People who run them, in USD per year."""
+
+    space_usd_per_year: float
+    """Space, contracts and insurance, in USD per year."""
 
 
 class PlanRequest(TypedDict, total=False):
@@ -872,6 +1114,9 @@ class Recipe(TypedDict, total=False):
     optimizer_in_backward: bool
     """Whether each gradient is applied and freed during backward."""
 
+    versions: Versions
+    """Releases of the libraries, where memory depends on them."""
+
     keep_gradients: bool
     """Gradients stay allocated between steps (`zero_grad(set_to_none=False)`)."""
 
@@ -910,6 +1155,33 @@ class Run(TypedDict, total=False):
     price: PriceKind
     """Which price of the catalogue is paid."""
 
+    duplicated: float
+    """Share of the tokens that deduplication removes before training, 0 to 1."""
+
+    checkpoint: Checkpointing | None
+    """When and how the state is saved;
+
+    none means never, or at the best interval where nodes may be lost.
+    """
+
+    faults: Faults | None
+    """How nodes are lost and come back; none means that none are."""
+
+    deadline_hours: float | None
+    """Hours after which the run is to have ended: the answer says how likely that is."""
+
+    expenses: Expenses | None
+    """What is paid beside the machines' time."""
+
+    offers: bool
+    """Puts the prices known for these machines side by side."""
+
+    owned: Owned | None
+    """Machines of one's own, to hold against renting."""
+
+    serving: Serving | None
+    """How the result is served."""
+
 
 class Runtime(TypedDict, total=False):
     """How the program runs."""
@@ -932,6 +1204,21 @@ class Runtime(TypedDict, total=False):
     none means what the framework does unasked.
     """
 
+    data_overlap: bool | None
+    """Data-parallel and sharded-parameter traffic runs beside compute;
+
+    none means what the framework does unasked.
+    """
+
+    moe_fused: bool
+    """Routing, permutation and weighting of expert tokens run as few fused kernels, token
+
+    counts staying on the device.
+    """
+
+    in_network_reduction: bool
+    """Switches of the network sum all-reduces (SHARP)."""
+
     backend: Backend
     """The communication library."""
 
@@ -953,6 +1240,9 @@ class Runtime(TypedDict, total=False):
     jitter: float | None
     """Relative spread (standard deviation) of the ranks' compute time; none means 0."""
 
+
+SaveMode: TypeAlias = Literal["sync", "async", "two_level"]
+"""How a checkpoint is saved."""
 
 Schedule: TypeAlias = Literal[
     "gpipe",
@@ -995,6 +1285,46 @@ class Search(TypedDict, total=False):
 
     max_candidates: int
     """Candidates after which the search stops."""
+
+
+class Serving(TypedDict, total=False):
+    """How the result is served, on one GPU."""
+
+    memory_gib: float | None
+    """Memory in which it must fit, in GiB; none means that of the training's GPU."""
+
+    bandwidth_gb_s: float | None
+    """Memory bandwidth of the serving GPU, in GB/s; none means the training's."""
+
+    tflops: float | None
+    """Its 16-bit matrix rate, in TFLOP/s; none means the training's."""
+
+    usd_per_hour: float | None
+    """Its price per hour in USD; none means the training's."""
+
+    bits: float | None
+    """Bits of a weight, scales included; none means what the training prepares it for, else 16."""
+
+    prompt: float | None
+    """Tokens of a prompt; none means 500."""
+
+    answer: float | None
+    """Tokens of an answer; none means 300."""
+
+    batch: int | None
+    """Sequences decoded together at most; none means 16."""
+
+    draft_tokens: int
+    """Tokens a draft model proposes at a time."""
+
+    acceptance: float
+    """Probability that a proposed token is accepted."""
+
+    draft_cost: float
+    """Time of one draft token over the time of one token of the model."""
+
+    tokens_per_day: float | None
+    """Tokens served a day."""
 
 
 Sharding: TypeAlias = Literal[
@@ -1073,5 +1403,18 @@ class StorageOffer(TypedDict, total=False):
     """What else a reader must know."""
 
 
+class Versions(TypedDict, total=False):
+    """Releases of the libraries that train. None means the newest known."""
+
+    torch: str | None
+    """PyTorch, as `2.4.1`."""
+
+    transformers: str | None
+    """Transformers, as `4.45.2`."""
+
+
 Wrap: TypeAlias = Literal["layers", "layers+embed+head", "model"]
 """Which modules form one unit of FSDP."""
+
+Writer: TypeAlias = Literal["single", "sharded"]
+"""Who writes."""
