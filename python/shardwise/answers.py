@@ -364,6 +364,9 @@ class EstimateAnswer:
     cluster: Cluster
     """The machines."""
 
+    name: str
+    """How a person names the layout: its strategy and the degrees above 1."""
+
     layout: Layout
     """The layout, every degree filled in."""
 
@@ -694,6 +697,12 @@ class MemoryReport:
     device: BytesTerms
     """What the device shows in use, as `nvidia-smi`."""
 
+    allocated_interval80: Interval80
+    """80 % interval of the peak of tensors."""
+
+    reserved_interval80: Interval80
+    """80 % interval of what the allocator holds."""
+
     device_interval80: Interval80
     """80 % interval of the device reading."""
 
@@ -862,6 +871,9 @@ class PlanAnswer:
 class PlanLine:
     """One plan in a list."""
 
+    name: str
+    """How a person names the layout: its strategy and the degrees above 1."""
+
     layout: Layout
     """The layout."""
 
@@ -997,6 +1009,9 @@ Recompute: TypeAlias = Literal["none", "selective", "full"]
 @dataclass(frozen=True, kw_only=True)
 class Rejection:
     """A strategy that does not fit, or cannot run, and why."""
+
+    name: str
+    """How a person names the layout: its strategy and the degrees above 1."""
 
     layout: Layout
     """The layout of that strategy that comes nearest."""

@@ -59,6 +59,7 @@ __all__ = [
     "Sharding",
     "Source",
     "StorageOffer",
+    "Versions",
     "Wrap",
 ]
 
@@ -558,7 +559,14 @@ class Lora(TypedDict, total=False):
 
 
 LossKernel: TypeAlias = Literal[
-    "eager", "fused", "fused_linear", "head_chunked", "chunked", "vocab_parallel", "compiled"
+    "eager",
+    "fused",
+    "fused_in_place",
+    "fused_linear",
+    "head_chunked",
+    "chunked",
+    "vocab_parallel",
+    "compiled",
 ]
 """How the cross-entropy is computed."""
 
@@ -872,6 +880,9 @@ class Recipe(TypedDict, total=False):
     optimizer_in_backward: bool
     """Whether each gradient is applied and freed during backward."""
 
+    versions: Versions
+    """Releases of the libraries, where memory depends on them."""
+
     keep_gradients: bool
     """Gradients stay allocated between steps (`zero_grad(set_to_none=False)`)."""
 
@@ -930,6 +941,18 @@ class Runtime(TypedDict, total=False):
     """Tensor-parallel traffic runs beside the matrix products it belongs to;
 
     none means what the framework does unasked.
+    """
+
+    data_overlap: bool | None
+    """Data-parallel and sharded-parameter traffic runs beside compute;
+
+    none means what the framework does unasked.
+    """
+
+    moe_fused: bool
+    """Routing, permutation and weighting of expert tokens run as few fused kernels, token
+
+    counts staying on the device.
     """
 
     backend: Backend
@@ -1071,6 +1094,16 @@ class StorageOffer(TypedDict, total=False):
 
     note: str | None
     """What else a reader must know."""
+
+
+class Versions(TypedDict, total=False):
+    """Releases of the libraries that train. None means the newest known."""
+
+    torch: str | None
+    """PyTorch, as `2.4.1`."""
+
+    transformers: str | None
+    """Transformers, as `4.45.2`."""
 
 
 Wrap: TypeAlias = Literal["layers", "layers+embed+head", "model"]
