@@ -74,9 +74,10 @@ REGIMES = {
 
 
 @pytest.mark.parametrize("regime", REGIMES)
-@pytest.mark.parametrize("batch", [8, 48])
 @pytest.mark.parametrize("name", ARCHITECTURES)
-def test_a_traced_model_peaks_where_torch_says(described, name, batch, regime):
+def test_a_traced_model_peaks_where_torch_says(described, name, regime):
+    # Far from the two batches that were traced.
+    batch = 48
     recipe, mode = REGIMES[regime]
     layout = {"sharding": "none", "micro_batch": batch}
     it = shardwise.estimate(

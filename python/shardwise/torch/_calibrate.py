@@ -10,6 +10,7 @@ import platform
 import time
 from collections.abc import Callable, Sequence
 from datetime import date, timedelta
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -120,6 +121,15 @@ def free_memory(gpu: bool) -> float:
     """Bytes that are free there now."""
     if gpu:
         return float(torch.cuda.mem_get_info(0)[0])
+    return available(Path("/proc/meminfo"))
+
+
+def available(meminfo: Path) -> float:
+    """Bytes of the host that programs can still get: free, and caches that give way."""
+    if meminfo.exists():
+        for line in meminfo.read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return float(line.split()[1]) * 1024.0
     return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES"))
 
 
