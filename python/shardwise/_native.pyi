@@ -1,8 +1,6 @@
 """The native half of `shardwise`: the planning core, text in and text out."""
 
-from typing import Final
-
-__all__: Final[list[str]]
+__all__ = ["call", "call_json", "call_text", "preset_names", "version"]
 
 def call(verb: str, request: str) -> str: ...
 def call_json(verb: str, request: str) -> str: ...
