@@ -46,7 +46,7 @@ def undo(value):
 
 def without_none(value):
     if isinstance(value, dict):
-        return {k: without_none(v) for k, v in value.items() if v is not None}
+        return {k: without_none(v) for k, v in value.items() if v is not None and v != []}
     return [without_none(v) for v in value] if isinstance(value, list) else value
 
 
