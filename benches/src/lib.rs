@@ -41,6 +41,21 @@ pub fn many_nodes() -> PlanRequest {
     }))
 }
 
+/// The whole space of Llama-3.1-405B on `gpus` H100s: every degree, split, strategy, schedule and
+/// recompute, whatever framework runs it. Up to 64 GPUs it is the 8B model, which fits there.
+///
+/// # Panics
+/// Never: the request is well formed.
+#[must_use]
+pub fn whole_space(gpus: u64) -> PlanRequest {
+    let model = if gpus <= 64 { "llama-3.1-8b" } else { "llama-3.1-405b" };
+    read(json!({
+        "model": model, "cluster": format!("{gpus}xH100-SXM-80GB"), "seq_len": 8192, "global_batch": 2048,
+        "recipe": { "kernels": "fused", "attention": "flash3", "loss": "fused_linear", "optimizer": "adamw_fused" },
+        "search": { "any_framework": true, "max_candidates": 100_000_000 },
+    }))
+}
+
 fn read<T: serde::de::DeserializeOwned>(request: Value) -> T {
     serde_json::from_value(request).expect("a request of the core's own form")
 }

@@ -4,6 +4,7 @@ mod ahead;
 mod answer;
 mod compare;
 mod estimate;
+mod explain;
 mod outlook;
 mod outlook_text;
 mod pay;
@@ -12,17 +13,18 @@ mod reckon;
 mod request;
 mod run;
 mod text;
+mod variations;
 mod verbs;
 
 pub use answer::{
-    EstimateAnswer, Fit, PlanAnswer, PlanLine, Price, Rejection, RunReport, StopReason, Verdict,
+    Change, EstimateAnswer, Fit, PlanAnswer, PlanLine, Price, Rejection, RunReport, Sensitivity, Verdict,
+    Warning,
 };
 pub use compare::{CompareAnswer, CompareLine, CompareRequest, Compared, Contender, Unit, compare};
 pub use estimate::estimate;
 pub use outlook::{CheckpointOutlook, Deadline, LossOutlook, OfferLine, RunOutlook, ServingOutlook, Spread};
 pub use plan::plan;
-pub use request::{
-    CatalogRequest, DescribeModelRequest, EstimateRequest, Objective, PlanRequest, SCHEMA_VERSION, Search,
-};
+pub use crate::search::{Objective, Search, StopReason};
+pub use request::{CatalogRequest, DescribeModelRequest, EstimateRequest, PlanRequest, SCHEMA_VERSION};
 pub use run::{Checkpointing, Expenses, Faults, Hazard, LossPolicy, Owned, Run, SaveMode, Serving};
 pub use verbs::{VERBS, call, call_json, call_text};

@@ -20,6 +20,7 @@ pub mod pipeline;
 pub mod preemption;
 mod quantity;
 mod read;
+pub mod search;
 pub mod step;
 mod term;
 mod vocabulary;

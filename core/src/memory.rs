@@ -3,25 +3,30 @@
 mod kernels;
 mod line;
 mod loss;
+mod memo;
 mod report;
 mod rules;
 mod runtime;
 mod saved;
+mod stages;
 mod states;
 mod tape;
 mod timeline;
 mod transients;
 mod weights;
 
+pub(crate) use memo::Memo;
 pub use report::{MemoryReport, Phase};
 pub use saved::saved_state;
+pub(crate) use stages::{Figures, Peaks, Stages};
 
-use crate::layout::{Layout, Recompute, Schedule};
+use crate::layout::{Layout, Recompute};
 use crate::quantity::Bytes;
 use crate::term::{Term, Terms};
 use crate::workload::{Batch, Block, Model, Recipe};
 use runtime::Outside;
-use timeline::{Instants, Parts, Share, Stage};
+use stages::Peak;
+use timeline::{Instants, Parts, Stage};
 
 /// How far readings of similar runs lie from the estimate.
 mod interval {
@@ -38,9 +43,6 @@ mod interval {
     pub(super) fn around(x: Bytes, (low, high): (f64, f64)) -> Interval80<Bytes> {
         Interval80 { low: x * low, high: x * high }
     }
-    /// Share of the cached blocks that the allocator cannot give back when memory runs out, because
-    /// a tensor sits in the same segment.
-    pub(super) const UNRETURNED: f64 = 0.5;
 }
 
 /// Bytes one layer keeps from forward to backward for `tokens` tokens, as real PyTorch counts them
@@ -63,17 +65,14 @@ pub fn layer_saved_bytes(
 #[must_use]
 pub fn estimate(model: &Model, recipe: &Recipe, layout: &Layout, batch: &Batch) -> MemoryReport {
     let accumulation = batch.accumulation(layout.data_parallel(), layout.micro_batch);
-    let mut fullest: Option<(u64, Instants, Stage<'_>)> = None;
-    for (index, share) in shares(model, layout, accumulation) {
-        let stage = Stage::new(model, recipe, layout, batch.seq_len, accumulation > 1, share);
-        let instants = stage.instants(layout.micro_batch as f64);
-        let peak = peak_of(&instants).1;
-        if fullest.as_ref().is_none_or(|(_, best, _)| peak > peak_of(best).1) {
-            fullest = Some((index, instants, stage));
+    let mut memo = Memo::default();
+    let stages = Stages::new(model, recipe, layout, batch.seq_len, accumulation > 1, &mut memo);
+    let samples = layout.micro_batch as f64;
+    match stages.fullest(samples, layout, accumulation) {
+        Some((index, stage)) => {
+            let in_flight = stages::in_flight(layout, accumulation, index);
+            report(index, &stage.instants(samples, in_flight), stage)
         }
-    }
-    match fullest {
-        Some((index, instants, stage)) => report(index, &instants, &stage),
         None => empty(),
     }
 }
@@ -98,61 +97,11 @@ pub fn estimate_stage(
     stage: u64,
 ) -> MemoryReport {
     let accumulation = batch.accumulation(layout.data_parallel(), layout.micro_batch);
-    let share = share_of(model, layout, accumulation, stage.min(layout.pipeline_parallel.saturating_sub(1)));
-    let held = Stage::new(model, recipe, layout, batch.seq_len, accumulation > 1, share);
-    report(stage, &held.instants(layout.micro_batch as f64), &held)
-}
-
-fn peak_of(instants: &Instants) -> (usize, f64) {
-    let mut best = (0, 0.0);
-    for (i, (_, parts)) in instants.iter().enumerate() {
-        let total = parts.total();
-        if total > best.1 {
-            best = (i, total);
-        }
-    }
-    best
-}
-
-/// The stages that can be fullest: without a pipeline the one; with one, the first (most
-/// micro-batches in flight, the embedding), the second, and the last (head and loss).
-fn shares(model: &Model, layout: &Layout, accumulation: u64) -> impl Iterator<Item = (u64, Share)> {
-    let last = layout.pipeline_parallel.max(1) - 1;
-    let second = 1.min(last);
-    [Some(0), (second < last).then_some(second), (last > 0).then_some(last)]
-        .into_iter()
-        .flatten()
-        .map(move |i| (i, share_of(model, layout, accumulation, i)))
-}
-
-/// The layers of a stage: an even split, the embedding on the first and the head on the last.
-fn share_of(model: &Model, layout: &Layout, accumulation: u64, stage: u64) -> Share {
-    let (layers, p) = (model.layers(), layout.pipeline_parallel.max(1));
-    let per = layers.div_ceil(p);
-    Share {
-        from: (stage * per).min(layers),
-        to: ((stage + 1) * per).min(layers),
-        first: stage == 0,
-        last: stage + 1 == p,
-        in_flight: if p > 1 { in_flight(layout, accumulation, stage) } else { 1.0 },
-    }
-}
-
-/// Micro-batches whose activations a stage holds at once.
-///
-/// Source: Narayanan 2021 section 2.2: `GPipe` all m, 1F1B at most p - i; interleaving adds
-/// (p - 1) / (p v) of that; Qi 2024: H1 as 1F1B, H2 up to 2p - 1, V p; DeepSeek-AI 2024: p + 1.
-fn in_flight(layout: &Layout, m: u64, stage: u64) -> f64 {
-    let (p, m, i) = (layout.pipeline_parallel as f64, m as f64, stage as f64);
-    let v = layout.pipeline_chunks.max(1) as f64;
-    match layout.pipeline_schedule {
-        Schedule::Gpipe => m,
-        Schedule::OneFOneB | Schedule::ZeroBubbleH1 => m.min(p - i),
-        Schedule::Interleaved => m.min((p - i) * (1.0 + (p - 1.0) / (p * v))),
-        Schedule::ZeroBubbleH2 => m.min(2.0 * (p - i) - 1.0),
-        Schedule::ZeroBubbleV => m.min(p),
-        Schedule::DualPipe => m.min(p + 1.0),
-    }
+    let share = stages::share_of(model, layout, stage.min(layout.pipeline_parallel.saturating_sub(1)));
+    let mut memo = Memo::default();
+    let held = Stage::new(model, recipe, layout, batch.seq_len, accumulation > 1, share, &mut memo);
+    let in_flight = stages::in_flight(layout, accumulation, stage);
+    report(stage, &held.instants(layout.micro_batch as f64, in_flight), &held)
 }
 
 type Part = (&'static str, fn(&Parts) -> f64, &'static str, &'static str);
@@ -182,7 +131,7 @@ const PARTS: &[Part] = &[
     ("gradients", |p| p.gradients, "gradients made so far / ranks that shard them", "autograd"),
     (
         "saved activations",
-        |p| p.activations,
+        |p| p.activations + p.waiting,
         "sum over layers of distinct storages kept",
         "tape of the layer",
     ),
@@ -220,11 +169,13 @@ fn report(stage_index: u64, instants: &Instants, stage: &Stage<'_>) -> MemoryRep
             ),
         })
         .collect();
-    let (peak, total) = peak_of(instants);
+    let Peak { instant: peak, total, .. } = stages::peak_of(instants);
     let allocated = Bytes::of(total);
     let outside = instants
         .get(peak)
-        .map_or_else(Outside::default, |(_, p)| Outside::of(p, stage.recipe(), stage.layout()));
+        .map_or_else(Outside::default, |(_, p)| {
+            Outside::of(p.total(), p.at_rest(), stage.recipe(), stage.layout())
+        });
     let reserved = vec![
         Term::new("allocated", allocated, "peak of the phases", "timeline"),
         Term::new(
@@ -260,9 +211,7 @@ fn report(stage_index: u64, instants: &Instants, stage: &Stage<'_>) -> MemoryRep
         device_interval80: interval::around(device.total(), interval::DEVICE),
         reserved,
         device,
-        needed: Bytes::of(
-            total + outside.cached * interval::UNRETURNED + outside.context + outside.communicators,
-        ),
+        needed: Bytes::of(outside.needed(total)),
         host: Terms(vec![Term::new(
             "offloaded states",
             Bytes::of(stage.states().host),

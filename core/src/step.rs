@@ -2,6 +2,7 @@
 
 mod estimate;
 mod interval;
+mod partition;
 mod remedies;
 mod report;
 mod stalls;
@@ -9,5 +10,8 @@ mod states;
 mod times;
 
 pub use estimate::estimate;
+pub(crate) use estimate::grown;
 pub use report::{Remedy, StepReport};
+pub(crate) use partition::Partition;
+pub(crate) use times::{Alone, Rank, Timed, interleaves};
 pub use times::{Costs, Setting, StepTimes};

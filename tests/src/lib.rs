@@ -20,4 +20,6 @@ mod documents {
     mod memory {}
     #[doc = include_str!("../../docs/step-time.md")]
     mod step_time {}
+    #[doc = include_str!("../../docs/search.md")]
+    mod search {}
 }

@@ -1,5 +1,7 @@
 //! What comes back. An infeasible plan is an answer: it says what binds and by how much.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use super::outlook::{OfferLine, RunOutlook, ServingOutlook};
@@ -8,6 +10,7 @@ use crate::cluster::{Cluster, PriceKind};
 use crate::layout::Layout;
 use crate::memory::MemoryReport;
 use crate::quantity::{Bytes, Seconds, Usd, UsdPerSecond};
+use crate::search::{Scaling, StopReason};
 use crate::step::StepReport;
 use crate::term::Terms;
 use crate::vocabulary::vocabulary;
@@ -118,6 +121,8 @@ pub struct PlanLine {
     pub name: String,
     /// The layout.
     pub layout: Layout,
+    /// The machines, where the request names several.
+    pub machines: Option<String>,
     /// Micro-batches per optimizer step on each data-parallel rank.
     pub gradient_accumulation: u64,
     /// Device memory of the fullest rank.
@@ -159,16 +164,52 @@ pub struct Rejection {
     pub reason: String,
     /// What it needs more than there is; none when a rule and not memory forbids it.
     pub shortfall: Option<Bytes>,
+    /// The rule that forbids it, if one does.
+    pub rule: Option<Cow<'static, str>>,
 }
 
-vocabulary! {
-    /// Why the search ended.
-    StopReason {
-        /// Every candidate was looked at.
-        Exhausted = "exhausted",
-        /// The limit of candidates was reached.
-        CandidateLimit = "candidate_limit",
-    } default Exhausted
+/// A change to the layout in use.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+pub struct Change {
+    /// What is changed, in words.
+    pub change: String,
+    /// The layout after it.
+    pub layout: Layout,
+    /// Step time after it.
+    pub step_time: Seconds,
+    /// What it saves a step; none when the layout in use does not fit.
+    pub saves: Option<Seconds>,
+    /// What it saves over the run.
+    pub saves_money: Option<Usd>,
+}
+
+/// What becomes of the plan when something about the request changes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+pub struct Sensitivity {
+    /// What changes.
+    pub change: String,
+    /// How a person names the best layout then; none when nothing fits.
+    pub name: Option<String>,
+    /// Whether another layout is best then.
+    pub other_plan: bool,
+    /// Its step time.
+    pub step_time: Option<Seconds>,
+    /// Tokens per second of the whole cluster.
+    pub tokens_per_second: Option<f64>,
+    /// Money of the run.
+    pub cost: Option<Usd>,
+}
+
+/// Something the figures do not show.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+pub struct Warning {
+    /// In one sentence with its figure.
+    pub says: String,
+    /// Paper it follows.
+    pub source: Cow<'static, str>,
 }
 
 /// The best layout, the next best, and why not the others.
@@ -183,12 +224,30 @@ pub struct PlanAnswer {
     pub best: EstimateAnswer,
     /// The best plan of each strategy and recompute setting that fits, best first.
     pub ranked: Vec<PlanLine>,
+    /// Plans of which none betters another in time, money and memory left, fastest first.
+    pub front: Vec<PlanLine>,
     /// Strategies that do not fit or cannot run.
     pub rejected: Vec<Rejection>,
+    /// Layouts one change away from the best, and why not these.
+    pub neighbours: Vec<Rejection>,
+    /// The layouts asked about, and why not these.
+    pub why_not: Vec<Rejection>,
+    /// What to change first about the layout in use, most time saved first.
+    pub changes: Vec<Change>,
+    /// Time and money over the number of machines, when asked for.
+    pub scaling: Option<Scaling>,
+    /// What becomes of the plan when the request changes, when asked for.
+    pub sensitivity: Vec<Sensitivity>,
+    /// What the figures do not show.
+    pub warnings: Vec<Warning>,
     /// When nothing fits: changes that would make it fit, cheapest first.
     pub nearest_changes: Vec<String>,
     /// Candidates looked at.
     pub candidates: u64,
+    /// Of those, the ones that fit and were costed in full.
+    pub costed: u64,
+    /// Candidates that brute force would look at: those spared by a bound included.
+    pub brute_force: u64,
     /// Why the search ended.
     pub stop_reason: StopReason,
 }

@@ -81,6 +81,7 @@ pub(super) fn check_model(model: &Model, recipe: &Recipe, layout: &Layout, seq_l
 }
 
 /// What stays the same from layout to layout.
+#[derive(Clone, Copy)]
 pub(super) struct Workplace<'a> {
     pub(super) model: &'a Model,
     pub(super) recipe: &'a Recipe,
@@ -138,7 +139,7 @@ impl Workplace<'_> {
     pub(super) fn fit(&self, memory: &MemoryReport) -> Fit {
         let capacity = self.cluster.memory;
         let headroom = capacity - memory.needed;
-        let verdict = verdict(memory, capacity);
+        let verdict = verdict(memory.needed, memory.device_interval80.high, capacity);
         let reason = match verdict {
             Verdict::Fits => format!("uses {} of {}", memory.needed, capacity),
             Verdict::Tight => format!(
@@ -190,10 +191,10 @@ impl Workplace<'_> {
 }
 
 /// Fits when the upper end of the interval fits, tight when only the estimate itself does.
-pub(super) fn verdict(memory: &MemoryReport, capacity: Bytes) -> Verdict {
-    if memory.needed > capacity {
+pub(super) fn verdict(needed: Bytes, high: Bytes, capacity: Bytes) -> Verdict {
+    if needed > capacity {
         Verdict::DoesNotFit
-    } else if memory.device_interval80.high > capacity {
+    } else if high > capacity {
         Verdict::Tight
     } else {
         Verdict::Fits

@@ -1,15 +1,22 @@
 //! `plan`: every layout the search sees, the best of them, and why not the others.
 
-use super::answer::{PlanAnswer, PlanLine, Rejection, StopReason};
+use super::answer::{PlanAnswer, PlanLine, Rejection};
 use super::estimate::{Workplace, check_model, resolve_cluster, strategy_name, verdict};
-use super::request::{Objective, PlanRequest, SCHEMA_VERSION, Search};
+use super::explain::Explain;
+use super::request::{PlanRequest, SCHEMA_VERSION};
 use super::text::plan_name;
+use super::variations;
+use crate::assumption::Assumption;
 use crate::cluster::Cluster;
+use crate::compute::{FlopRules, step_flops};
 use crate::error::Result;
-use crate::layout::{Layout, Recompute, Sharding};
+use crate::layout::{Layout, Recompute};
+use crate::ledger::deduplicated;
 use crate::order::sort_by;
-use crate::quantity::Bytes;
-use crate::workload::{Batch, Framework, Recipe};
+use crate::quantity::{Bytes, Seconds, Usd};
+use crate::search::{Facts, Ground, Outcome, Point, Search, StopReason, explore};
+use crate::step::Setting;
+use crate::workload::{Batch, Recipe};
 
 /// The best layout for the machines, a ranked list, and why not the rest.
 ///
@@ -30,207 +37,217 @@ pub fn plan(request: &PlanRequest) -> Result<PlanAnswer> {
     request.validate()?;
     let model = request.model.resolve("model")?;
     let (cluster, assumptions) = resolve_cluster(&request.cluster, &request.catalog)?;
+    let mut machines = vec![(cluster.clone(), assumptions.clone())];
+    for spec in &request.alternatives {
+        machines.push(resolve_cluster(spec, &request.catalog).map_err(|e| e.under("alternatives"))?);
+    }
     let batch = Batch { seq_len: request.seq_len, global_batch: request.global_batch };
     check_model(&model, &request.recipe, &Layout::default(), request.seq_len)?;
-    let place = Workplace { model: &model, recipe: &request.recipe, cluster: &cluster, run: &request.run };
-    let search = &request.search;
-    let budget = cluster.memory * (1.0 - search.headroom);
-
-    let mut seen = 0_u64;
-    let mut stop_reason = StopReason::Exhausted;
-    let mut fitting: Vec<Seen> = Vec::new();
-    let mut misses: Vec<(Layout, Bytes)> = Vec::new();
-    'search: for sharding in strategies(search, &request.recipe, &cluster) {
-        for layout in skeletons(sharding, search, &model, &cluster) {
-            for &recompute in recompute_choices(search) {
-                for micro_batch in micro_batches(search, &batch, &layout) {
-                    if seen >= search.max_candidates {
-                        stop_reason = StopReason::CandidateLimit;
-                        break 'search;
-                    }
-                    seen += 1;
-                    let layout = Layout { micro_batch, recompute, ..layout.clone() };
-                    let memory = place.memory(&layout, &batch);
-                    if memory.needed > budget {
-                        misses.push((layout, memory.needed));
-                        // A larger micro-batch never needs less.
-                        break;
-                    }
-                    let step = place.step(&layout, &batch);
-                    let verdict = verdict(&memory, cluster.memory);
-                    let run = place.run_report(&step);
-                    fitting.push(Seen {
-                        line: PlanLine {
-                            gradient_accumulation: batch.accumulation(layout.data_parallel(), micro_batch),
-                            name: plan_name(&layout),
-                            layout,
-                            memory: memory.device.total(),
-                            headroom: cluster.memory - memory.needed,
-                            verdict,
-                            step_time: step.total(),
-                            tokens_per_second: step.tokens_per_second(),
-                            mfu: step.mfu,
-                            run_time: run.as_ref().map(|r| r.time),
-                            cost: run.as_ref().and_then(|r| r.cost.as_ref()).map(crate::Terms::total),
-                            expected_time: None,
-                            time_p90: None,
-                            expected_cost: None,
-                        },
-                    });
-                }
-            }
+    let first = Site {
+        place: Workplace { model: &model, recipe: &request.recipe, cluster: &cluster, run: &request.run },
+        batch,
+        search: &request.search,
+        assumptions: &assumptions,
+    };
+    let sites: Vec<Site<'_>> = machines
+        .iter()
+        .map(|(cluster, assumptions)| Site { assumptions, ..first.on(cluster) })
+        .collect();
+    let mut all = Outcome::default();
+    for (i, site) in sites.iter().enumerate() {
+        let out = site.explore(i);
+        all.found.extend(out.found);
+        all.front.extend(out.front);
+        if i == 0 {
+            (all.misses, all.late) = (out.misses, out.late);
+        }
+        all.seen += out.seen;
+        all.costed += out.costed;
+        all.space += out.space;
+        if out.stop == StopReason::CandidateLimit {
+            all.stop = out.stop;
         }
     }
-    rank(&mut fitting, search.objective);
-    let rejected = rejections(&fitting, &misses, budget);
-    let best_layout = fitting
-        .first()
-        .map(|s| s.line.layout.clone())
-        .or_else(|| nearest(&misses).map(|(l, _)| l.clone()))
-        .unwrap_or_else(|| Layout { data_parallel_shard: cluster.gpus(), ..Layout::default() });
-    let feasible = !fitting.is_empty();
-    let mut best = place.answer(best_layout, &batch, assumptions);
-    place.complete(&mut best, &batch)?;
-    let mut ranked = distinct(fitting, search.list);
-    place.look_ahead_lines(&mut ranked, &batch)?;
+    rank(&mut all, request.search.objective);
+    let several = sites.len() > 1;
+    let lines = |points: &[Point]| -> Vec<PlanLine> {
+        points.iter().filter_map(|p| Some(sites.get(p.cluster)?.line(p, several))).collect()
+    };
+    let feasible = !all.found.is_empty();
+    let winner = all.found.first().or(all.late.as_ref());
+    let site = winner.and_then(|p| sites.get(p.cluster)).unwrap_or(&first);
+    let layout = winner
+        .map(|p| p.layout.clone())
+        .or_else(|| nearest(&all.misses).map(|(l, _)| l.clone()))
+        .unwrap_or_else(|| Layout { data_parallel_shard: first.place.cluster.gpus(), ..Layout::default() });
+    let explain = Explain::new(site, &layout, feasible);
+    let why_not = explain.why_not(&request.why_not)?;
+    let changes = explain.changes(request.current.as_ref())?;
+    let budget = site.budget();
+    let mut best = site.place.answer(layout.clone(), &batch, site.assumptions.clone());
+    site.place.complete(&mut best, &batch)?;
+    let listed = distinct(&all.found, request.search.list);
+    let mut ranked = lines(&listed);
+    for (line, point) in ranked.iter_mut().zip(&listed) {
+        let place = sites.get(point.cluster).map_or(site.place, |s| s.place);
+        place.look_ahead_lines(core::slice::from_mut(line), &batch)?;
+    }
     Ok(PlanAnswer {
         schema_version: SCHEMA_VERSION,
         feasible,
         nearest_changes: if feasible {
             Vec::new()
         } else {
-            nearest_changes(&place, &best.layout, &batch, budget)
+            nearest_changes(&site.place, &layout, &batch, budget, all.late.as_ref(), &request.search)
         },
-        best,
+        neighbours: if feasible { explain.neighbours() } else { Vec::new() },
+        why_not,
+        changes,
+        scaling: request.search.scaling.then(|| variations::scaling(site)),
+        sensitivity: if request.search.sensitivity { variations::sensitivity(site, &layout) } else { Vec::new() },
+        warnings: explain.warnings(),
+        rejected: rejections(&all, &explain, &request.search),
+        front: lines(&all.front),
         ranked,
-        rejected,
-        candidates: seen,
-        stop_reason,
+        best,
+        candidates: all.seen,
+        costed: all.costed,
+        brute_force: all.space,
+        stop_reason: all.stop,
     })
 }
 
-struct Seen {
-    line: PlanLine,
+/// One of the request's clusters.
+#[derive(Clone, Copy)]
+pub(super) struct Site<'a> {
+    pub(super) place: Workplace<'a>,
+    pub(super) batch: Batch,
+    pub(super) search: &'a Search,
+    pub(super) assumptions: &'a Vec<Assumption>,
 }
 
-/// Strategies to look at: those asked for, else all that the framework runs on this many devices.
-fn strategies(search: &Search, recipe: &Recipe, cluster: &Cluster) -> Vec<Sharding> {
-    if !search.shardings.is_empty() {
-        return search.shardings.clone();
+impl<'a> Site<'a> {
+    pub(super) fn explore(&self, index: usize) -> Outcome {
+        explore(&self.ground(), &self.facts(), index)
     }
-    if cluster.gpus() == 1 {
-        return vec![Sharding::None];
+
+    /// The same on other machines.
+    pub(super) fn on<'b>(&self, cluster: &'b Cluster) -> Site<'b>
+    where
+        'a: 'b,
+    {
+        Site { place: Workplace { cluster, ..self.place }, ..*self }
     }
-    match recipe.framework {
-        Framework::Megatron | Framework::Megatron2021 | Framework::MegatronDeepSpeed => {
-            vec![Sharding::Ddp, Sharding::DistributedOptimizer]
-        }
-        Framework::DeepSpeed => vec![Sharding::Ddp, Sharding::Zero1, Sharding::Zero2, Sharding::Zero3],
-        _ => {
-            let mut all = vec![
-                Sharding::Ddp,
-                Sharding::Zero1,
-                Sharding::Zero2,
-                Sharding::Zero3,
-                Sharding::FullShard,
-                Sharding::ShardGradOp,
-                Sharding::NoShard,
-                Sharding::Fsdp2,
-            ];
-            if cluster.nodes > 1 && cluster.gpus_per_node > 1 {
-                all.push(Sharding::HybridShard);
+
+    /// The best layout, if any fits.
+    pub(super) fn best(&self) -> Option<Point> {
+        let mut out = self.explore(0);
+        rank(&mut out, self.search.objective);
+        out.found.into_iter().next()
+    }
+
+    pub(super) fn facts(&self) -> Facts {
+        let p = &self.place;
+        Facts::new(p.model, p.recipe, p.cluster, &self.batch, self.search.any_framework)
+    }
+
+    /// Bytes that a rank may need.
+    pub(super) fn budget(&self) -> Bytes {
+        self.place.cluster.memory * (1.0 - self.search.headroom)
+    }
+
+    fn tokens(&self) -> f64 {
+        let seq_len = self.place.model.fixed_tokens.unwrap_or(self.batch.seq_len);
+        seq_len as f64 * self.batch.global_batch as f64
+    }
+
+    pub(super) fn steps(&self) -> Option<f64> {
+        match (self.place.run.steps, self.place.run.tokens) {
+            (Some(steps), _) => Some(steps),
+            (None, Some(tokens)) => {
+                Some(libm::ceil(deduplicated(tokens, self.place.run.duplicated) / self.tokens()))
             }
-            all
+            (None, None) => None,
+        }
+    }
+
+    fn ground(&self) -> Ground<'a> {
+        Ground {
+            model: self.place.model,
+            recipe: self.place.recipe,
+            cluster: self.place.cluster,
+            batch: self.batch,
+            search: self.search,
+            steps: self.steps(),
+            price: self.place.cluster.price(self.place.run.price).map(crate::UsdPerSecond::get),
+        }
+    }
+
+    /// A costed layout as a line of a list.
+    pub(super) fn line(&self, point: &Point, several: bool) -> PlanLine {
+        let cluster = self.place.cluster;
+        let rules = FlopRules {
+            seq_len: self.batch.seq_len,
+            sequences: self.batch.global_batch as f64,
+            causal_half: true,
+            recompute: Recompute::None,
+            recompute_every: 1,
+        };
+        let flops = step_flops(self.place.model, self.place.recipe, &rules).model();
+        let machine = Setting::new(self.place.model, self.place.recipe, self.batch, cluster).machine;
+        let seconds = point.measure.time;
+        let run_time = self.steps().map(|n| Seconds::of(seconds) * n);
+        PlanLine {
+            name: plan_name(&point.layout),
+            machines: several.then(|| cluster.to_string()),
+            gradient_accumulation: self
+                .batch
+                .accumulation(point.layout.data_parallel(), point.layout.micro_batch),
+            memory: point.memory.device,
+            headroom: Bytes::of(point.measure.headroom),
+            verdict: verdict(point.memory.needed, point.memory.device_high, cluster.memory),
+            step_time: Seconds::of(seconds),
+            tokens_per_second: self.tokens() / seconds,
+            mfu: flops / (machine.peak * point.layout.world() as f64 * seconds),
+            cost: run_time.and(point.measure.money).map(Usd::of),
+            run_time,
+            expected_time: None,
+            time_p90: None,
+            expected_cost: None,
+            layout: point.layout.clone(),
         }
     }
 }
 
-/// Layouts of one strategy without micro-batch and recompute.
-fn skeletons(sharding: Sharding, search: &Search, model: &crate::Model, cluster: &Cluster) -> Vec<Layout> {
-    let gpus = cluster.gpus();
-    let mut out = Vec::new();
-    let tensor: &[u64] = if search.tensor_parallel.is_empty() { &[1] } else { &search.tensor_parallel };
-    let pipeline: &[u64] = if search.pipeline_parallel.is_empty() { &[1] } else { &search.pipeline_parallel };
-    for &tensor_parallel in tensor {
-        for &pipeline_parallel in pipeline {
-            let inner = tensor_parallel * pipeline_parallel;
-            if !gpus.is_multiple_of(inner) || pipeline_parallel > model.layers() {
-                continue;
-            }
-            let ranks = gpus / inner;
-            let (data_parallel_replicate, data_parallel_shard) = match sharding {
-                Sharding::HybridShard | Sharding::HybridShardZero2 => {
-                    let node = (u64::from(cluster.gpus_per_node)
-                        / inner.min(u64::from(cluster.gpus_per_node)))
-                    .max(1);
-                    if !ranks.is_multiple_of(node) {
-                        continue;
-                    }
-                    (ranks / node, node)
-                }
-                s if s.shards() => (1, ranks),
-                _ => (ranks, 1),
-            };
-            out.push(Layout {
-                sharding,
-                data_parallel_replicate,
-                data_parallel_shard,
-                tensor_parallel,
-                sequence_parallel: tensor_parallel > 1,
-                pipeline_parallel,
-                ..Layout::default()
-            });
-        }
-    }
-    out
+/// Best first; on the front fastest first, less what plans on other machines better.
+fn rank(out: &mut Outcome, objective: crate::search::Objective) {
+    sort_by(&mut out.found, |a, b| a.measure.weigh(&b.measure, objective));
+    let front = core::mem::take(&mut out.front);
+    out.front = front
+        .iter()
+        .filter(|p| !front.iter().any(|o| o.measure.dominates(&p.measure)))
+        .cloned()
+        .collect();
+    sort_by(&mut out.front, |a, b| a.measure.weigh(&b.measure, crate::search::Objective::Time));
 }
 
-fn recompute_choices(search: &Search) -> &[Recompute] {
-    if search.recompute.is_empty() { &[Recompute::None, Recompute::Full] } else { &search.recompute }
-}
-
-/// Micro-batches that divide each rank's share of the batch, powers of two unless asked otherwise.
-fn micro_batches(search: &Search, batch: &Batch, layout: &Layout) -> Vec<u64> {
-    let ranks = layout.data_parallel();
-    if !batch.global_batch.is_multiple_of(ranks) {
-        return Vec::new();
-    }
-    let share = batch.global_batch / ranks;
-    let mut sizes: Vec<u64> = if search.micro_batches.is_empty() {
-        (0..20).map(|i| 1_u64 << i).collect()
-    } else {
-        search.micro_batches.clone()
-    };
-    sort_by(&mut sizes, Ord::cmp);
-    sizes.retain(|&m| m <= share && share.is_multiple_of(m));
-    sizes
-}
-
-/// Best first. Ties go to less memory, then to the order of the search.
-fn rank(seen: &mut Vec<Seen>, objective: Objective) {
-    let key = |s: &Seen| match objective {
-        Objective::Time => s.line.step_time.get(),
-        Objective::Cost => s.line.cost.map_or(s.line.step_time.get(), crate::Usd::get),
-        Objective::Headroom => -s.line.headroom.get(),
-    };
-    sort_by(seen, |a, b| {
-        key(a).total_cmp(&key(b)).then(b.line.headroom.get().total_cmp(&a.line.headroom.get()))
-    });
-}
-
-/// The best plan of each strategy and recompute setting.
-fn distinct(seen: Vec<Seen>, list: u64) -> Vec<PlanLine> {
-    let mut out: Vec<PlanLine> = Vec::new();
-    for s in seen {
-        let l = &s.line.layout;
+/// The best plan of each strategy, recompute setting, tensor and pipeline degree.
+fn distinct(found: &[Point], list: u64) -> Vec<Point> {
+    let mut out: Vec<Point> = Vec::new();
+    for p in found {
+        let l = &p.layout;
         let known = out.iter().any(|o| {
-            o.layout.sharding == l.sharding
+            o.cluster == p.cluster
+                && o.layout.sharding == l.sharding
                 && o.layout.recompute == l.recompute
                 && o.layout.tensor_parallel == l.tensor_parallel
                 && o.layout.pipeline_parallel == l.pipeline_parallel
         });
-        if !known && (out.len() as u64) < list {
-            out.push(s.line);
+        if out.len() as u64 >= list {
+            break;
+        }
+        if !known {
+            out.push(p.clone());
         }
     }
     out
@@ -240,32 +257,31 @@ fn nearest(misses: &[(Layout, Bytes)]) -> Option<&(Layout, Bytes)> {
     misses.iter().reduce(|a, b| if b.1 < a.1 { b } else { a })
 }
 
-/// Each strategy of which nothing fits, with the layout that comes nearest.
-fn rejections(fitting: &[Seen], misses: &[(Layout, Bytes)], budget: Bytes) -> Vec<Rejection> {
+/// Each strategy of which nothing fits, with the layout that comes nearest, and each that was asked
+/// for and cannot run.
+fn rejections(all: &Outcome, explain: &Explain<'_>, search: &Search) -> Vec<Rejection> {
+    let fits = |s| all.found.iter().any(|p| p.layout.sharding == s);
     let mut out: Vec<Rejection> = Vec::new();
-    for (layout, _) in misses {
-        let sharding = layout.sharding;
-        if fitting.iter().any(|s| s.line.layout.sharding == sharding)
-            || out.iter().any(|r| r.layout.sharding == sharding)
-        {
-            continue;
-        }
-        let of: Vec<(Layout, Bytes)> =
-            misses.iter().filter(|(l, _)| l.sharding == sharding).cloned().collect();
-        if let Some((layout, needed)) = nearest(&of) {
-            out.push(Rejection {
-                reason: format!(
-                    "{} needs {} of {} even at micro-batch {} with {} recompute",
-                    strategy_name(sharding),
-                    needed,
-                    budget,
-                    layout.micro_batch,
-                    layout.recompute
-                ),
-                name: plan_name(layout),
-                layout: layout.clone(),
-                shortfall: Some(*needed - budget),
-            });
+    for (layout, _) in all.misses.iter().filter(|(l, _)| !fits(l.sharding)) {
+        let needed = explain.site.place.memory(layout, &explain.site.batch).needed;
+        let budget = explain.site.budget();
+        out.push(Rejection {
+            reason: format!(
+                "{} needs {needed} of {budget} even at micro-batch {} with {} recompute",
+                strategy_name(layout.sharding),
+                layout.micro_batch,
+                layout.recompute
+            ),
+            name: plan_name(layout),
+            layout: layout.clone(),
+            shortfall: Some(needed - budget),
+            rule: None,
+        });
+    }
+    for &sharding in &search.shardings {
+        let known = fits(sharding) || all.misses.iter().any(|(l, _)| l.sharding == sharding);
+        if !known {
+            out.extend(explain.forbidden(sharding));
         }
     }
     out
@@ -273,8 +289,26 @@ fn rejections(fitting: &[Seen], misses: &[(Layout, Bytes)], budget: Bytes) -> Ve
 
 /// Changes that would make it fit, tried one at a time, cheapest first: those that cost nothing but
 /// a setting, then those that cost time, then those that cost money.
-fn nearest_changes(place: &Workplace<'_>, layout: &Layout, batch: &Batch, budget: Bytes) -> Vec<String> {
+fn nearest_changes(
+    place: &Workplace<'_>,
+    layout: &Layout,
+    batch: &Batch,
+    budget: Bytes,
+    late: Option<&Point>,
+    search: &Search,
+) -> Vec<String> {
     let mut out = Vec::new();
+    if let Some(late) = late {
+        // Memory is not what binds.
+        let time = place.run_report(&place.step(&late.layout, batch));
+        if let (Some(run), Some(deadline)) = (&time, search.deadline) {
+            out.push(format!("a deadline of {} instead of {deadline}", run.time));
+        }
+        if let (Some(cost), Some(budget)) = (time.as_ref().and_then(|r| r.cost.as_ref()), search.budget) {
+            out.push(format!("a budget of {} instead of {budget}", cost.total()));
+        }
+        return out;
+    }
     let mut offer = |what: &str, recipe: &Recipe, layout: &Layout, batch: &Batch| {
         let need = crate::memory::estimate(place.model, recipe, layout, batch).needed;
         if need <= budget {

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::run::Run;
 use crate::cluster::{CatalogRows, ClusterSpec};
 use crate::error::{Error, ErrorCode, Result, in_range};
-use crate::layout::{Layout, Recompute, Sharding};
-use crate::vocabulary::vocabulary;
+use crate::layout::Layout;
+use crate::search::Search;
 use crate::workload::{Batch, ModelSpec, Recipe};
 
 /// Version of requests and answers. It rises when a field changes its meaning.
@@ -15,18 +15,6 @@ pub const SCHEMA_VERSION: u32 = 1;
 
 pub(super) const fn schema_version() -> u32 {
     SCHEMA_VERSION
-}
-
-vocabulary! {
-    /// What the search makes least (or most).
-    Objective {
-        /// Least time.
-        Time = "time",
-        /// Least money.
-        Cost = "cost",
-        /// Most memory left.
-        Headroom = "headroom",
-    } default Time
 }
 
 fn whole_cluster() -> Layout {
@@ -64,47 +52,6 @@ pub struct EstimateRequest {
     pub catalog: CatalogRows,
 }
 
-/// What the search may vary. An empty list leaves that choice open.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields, default)]
-pub struct Search {
-    /// Sharding strategies to consider.
-    pub shardings: Vec<Sharding>,
-    /// Micro-batches to consider, in sequences.
-    pub micro_batches: Vec<u64>,
-    /// What to consider recomputing.
-    pub recompute: Vec<Recompute>,
-    /// Tensor-parallel degrees to consider.
-    pub tensor_parallel: Vec<u64>,
-    /// Pipeline degrees to consider.
-    pub pipeline_parallel: Vec<u64>,
-    /// What is made least.
-    pub objective: Objective,
-    /// Memory to leave free, as a share of the accelerator's usable memory, 0 to 0.9.
-    pub headroom: f64,
-    /// Plans to list beside the best.
-    pub list: u64,
-    /// Candidates after which the search stops.
-    pub max_candidates: u64,
-}
-
-impl Default for Search {
-    fn default() -> Self {
-        Self {
-            shardings: Vec::new(),
-            micro_batches: Vec::new(),
-            recompute: Vec::new(),
-            tensor_parallel: Vec::new(),
-            pipeline_parallel: Vec::new(),
-            objective: Objective::Time,
-            headroom: 0.0,
-            list: 8,
-            max_candidates: 1_000_000,
-        }
-    }
-}
-
 /// Asks for the best layout.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
@@ -127,6 +74,15 @@ pub struct PlanRequest {
     /// What may vary.
     #[serde(default)]
     pub search: Search,
+    /// Other machines that the run could have instead.
+    #[serde(default)]
+    pub alternatives: Vec<ClusterSpec>,
+    /// Layouts to explain: why not these? A shard degree of 0 means all ranks left.
+    #[serde(default)]
+    pub why_not: Vec<Layout>,
+    /// The layout in use: what to change first is told.
+    #[serde(default)]
+    pub current: Option<Layout>,
     /// How much is trained, and at which price.
     #[serde(default)]
     pub run: Run,
@@ -196,17 +152,15 @@ impl PlanRequest {
         version(self.schema_version)?;
         in_range("seq_len", self.seq_len as f64, 1.0, 1e8)?;
         in_range("global_batch", self.global_batch as f64, 1.0, 1e9)?;
-        in_range("search.headroom", self.search.headroom, 0.0, 0.9)?;
-        in_range("search.list", self.search.list as f64, 0.0, 1000.0)?;
-        in_range("search.max_candidates", self.search.max_candidates as f64, 1.0, 1e12)?;
-        for (name, list) in [
-            ("search.micro_batches", &self.search.micro_batches),
-            ("search.tensor_parallel", &self.search.tensor_parallel),
-            ("search.pipeline_parallel", &self.search.pipeline_parallel),
-        ] {
-            for &n in list {
-                in_range(name, n as f64, 1.0, 1e6)?;
-            }
+        self.search.validate().map_err(|e| e.under("search"))?;
+        let limited = self.search.deadline.is_some() || self.search.budget.is_some();
+        if limited && self.run.tokens.is_none() && self.run.steps.is_none() {
+            return Err(Error::new(
+                "search",
+                ErrorCode::Conflict,
+                "a deadline or a budget",
+                "one of these only with run.tokens or run.steps",
+            ));
         }
         self.recipe.validate().map_err(|e| e.under("recipe"))?;
         self.run.validate().map_err(|e| e.under("run"))

@@ -4,11 +4,12 @@ use core::fmt::{self, Write as _};
 
 use super::answer::{EstimateAnswer, PlanAnswer, PlanLine, Verdict};
 use super::estimate::strategy_name;
-use crate::layout::{Layout, Recompute};
+use crate::layout::{Layout, Recompute, Schedule};
 use crate::quantity::thousands;
+use crate::search::StopReason;
 use crate::workload::ModelSummary;
 
-/// The degrees of a layout beside its strategy: `TP 2, PP 4`.
+/// The degrees of a layout beside its strategy: `TP 2, PP 4`, and a schedule that is not 1F1B.
 fn degrees(l: &Layout) -> String {
     let mut out = String::new();
     for (name, degree) in [
@@ -20,6 +21,12 @@ fn degrees(l: &Layout) -> String {
     ] {
         if degree > 1 {
             let _ = write!(out, ", {name} {degree}");
+        }
+    }
+    if l.pipeline_parallel > 1 && l.pipeline_schedule != Schedule::OneFOneB {
+        out.push_str(&format!(", {}", l.pipeline_schedule));
+        if l.pipeline_chunks > 1 {
+            out.push_str(&format!(" x {}", l.pipeline_chunks));
         }
     }
     out
@@ -226,7 +233,91 @@ impl fmt::Display for PlanAnswer {
                 writeln!(f, "  {c}")?;
             }
         }
-        writeln!(f, "\n{} layouts looked at", self.candidates)
+        self.fmt_reasons(f)?;
+        self.fmt_curves(f)?;
+        for w in &self.warnings {
+            writeln!(f, "\n{} ({}).", w.says, w.source)?;
+        }
+        writeln!(
+            f,
+            "\n{} layouts looked at of {}; {} fit and were costed in full{}",
+            thousands(self.candidates as f64),
+            thousands(self.brute_force as f64),
+            thousands(self.costed as f64),
+            if self.stop_reason == StopReason::CandidateLimit { "; the limit of candidates was reached" } else { "" }
+        )
+    }
+}
+
+impl PlanAnswer {
+    fn fmt_reasons(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (title, list) in [("Asked about:", &self.why_not), ("One change away:", &self.neighbours)] {
+            if !list.is_empty() {
+                writeln!(f, "\n{title}")?;
+                for r in list {
+                    writeln!(f, "  {}", r.reason)?;
+                }
+            }
+        }
+        if !self.changes.is_empty() {
+            writeln!(f, "\nChange first:")?;
+            for c in &self.changes {
+                write!(f, "  {}: {} a step", c.change, c.step_time)?;
+                if let Some(saves) = c.saves {
+                    write!(f, ", {saves} less")?;
+                }
+                if let Some(saves) = c.saves_money {
+                    write!(f, ", {saves} over the run")?;
+                }
+                writeln!(f)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn fmt_curves(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.front.len() > 1 {
+            writeln!(f, "\nNone better in time, money and memory left:")?;
+            for p in &self.front {
+                write!(f, "  {:<44} {:>10} {:>10} left", p.name, p.step_time.to_string(), p.headroom.to_string())?;
+                match p.cost {
+                    Some(c) => writeln!(f, " {c:>12}", c = c.to_string())?,
+                    None => writeln!(f)?,
+                }
+            }
+        }
+        if let Some(scaling) = &self.scaling {
+            writeln!(f, "\n  GPUs       step   tokens/s  efficiency  layout")?;
+            for p in &scaling.points {
+                writeln!(
+                    f,
+                    "{:>6} {:>10} {:>10} {:>9.0} %  {}",
+                    p.gpus,
+                    p.step_time.to_string(),
+                    thousands(p.tokens_per_second),
+                    100.0 * p.efficiency,
+                    p.name
+                )?;
+            }
+            if let Some(half) = scaling.half {
+                writeln!(f, "Past {half} GPUs the next one brings less than half of what the first brought.")?;
+            }
+            if let Some(knee) = scaling.knee {
+                writeln!(f, "The knee of the curve is at {knee} GPUs.")?;
+            }
+        }
+        if !self.sensitivity.is_empty() {
+            writeln!(f, "\nWith")?;
+            for s in &self.sensitivity {
+                let plan = s.name.as_deref().unwrap_or("nothing fits");
+                let same = if s.other_plan { plan } else { "the same plan" };
+                match s.step_time {
+                    Some(t) => writeln!(f, "  {}: {same}, {t} a step", s.change)?,
+                    None => writeln!(f, "  {}: {same}", s.change)?,
+                }
+            }
+        }
+        Ok(())
     }
 }
 

@@ -93,6 +93,35 @@ impl<'a> Mode<'a> {
         }
     }
 
+    /// Whether another mode of the same recipe reads every block alike.
+    pub(super) fn same(&self, o: &Self) -> bool {
+        let Self {
+            recipe: _,
+            compute,
+            residual,
+            weight,
+            autocast,
+            train_base,
+            seq,
+            tp,
+            vocab,
+            sequence_parallel,
+            expert_share,
+            dropout,
+            input_grad,
+            batched,
+            recomputed,
+            accumulates,
+            weight_grads,
+        } = *self;
+        [compute, residual, weight, seq, tp, vocab, expert_share]
+            == [o.compute, o.residual, o.weight, o.seq, o.tp, o.vocab, o.expert_share]
+            && [autocast, train_base, sequence_parallel, dropout, input_grad]
+                == [o.autocast, o.train_base, o.sequence_parallel, o.dropout, o.input_grad]
+            && [batched, recomputed, accumulates] == [o.batched, o.recomputed, o.accumulates]
+            && weight_grads == o.weight_grads
+    }
+
     fn fused(&self) -> bool {
         self.recipe.kernels != Kernels::Eager
     }

@@ -1,7 +1,6 @@
 //! What a process holds on the device beyond its tensors: allocator slack, the CUDA context,
 //! library workspaces, communicators. Each is a line of its own in the report.
 
-use super::timeline::Parts;
 use crate::layout::Layout;
 use crate::quantity::GIB;
 use crate::workload::{Framework, Recipe};
@@ -35,10 +34,14 @@ const SLACK_STREAMS: f64 = 0.10;
 /// The allocator before PyTorch 1.11 splits blocks of any size, which fragments more.
 const SLACK_SPLITTING: f64 = 0.06;
 
+/// Share of the cached blocks that the allocator cannot give back when memory runs out, because a
+/// tensor sits in the same segment.
+const UNRETURNED: f64 = 0.5;
+
 impl Outside {
-    pub(super) fn of(peak: &Parts, recipe: &Recipe, layout: &Layout) -> Self {
-        let at_rest = peak.parameters + peak.optimizer + peak.master + peak.ema + peak.framework;
-        let transient = (peak.total() - at_rest).max(0.0);
+    /// Beside `total` bytes of tensors, of which `at_rest` stay between steps.
+    pub(super) fn of(total: f64, at_rest: f64, recipe: &Recipe, layout: &Layout) -> Self {
+        let transient = (total - at_rest).max(0.0);
         let streams = if layout.sharding.shards_parameters() { SLACK_STREAMS } else { 0.0 };
         let old = recipe.torch_before(1, 11);
         let splitting = if old { SLACK_SPLITTING } else { 0.0 };
@@ -63,5 +66,15 @@ impl Outside {
             context: context * GIB,
             communicators: groups.into_iter().filter(|&n| n > 1).count() as f64 * COMMUNICATOR_GIB * GIB,
         }
+    }
+
+    /// Least memory of a step whose tensors peak at `total`: the allocator gives back the rest.
+    pub(super) fn needed(&self, total: f64) -> f64 {
+        total + self.cached * UNRETURNED + self.context + self.communicators
+    }
+
+    /// What the device shows in use.
+    pub(super) fn device(&self, total: f64) -> f64 {
+        total + self.cached + self.context + self.communicators
     }
 }

@@ -1,7 +1,10 @@
 //! The instants of a step at which memory can peak, on one rank.
 
+use std::rc::Rc;
+
 use super::loss::{Head, LossBytes, loss_bytes};
-use super::rules::{Mode, interpret};
+use super::memo::Memo;
+use super::rules::Mode;
 use super::states::{States, base_bytes};
 use super::tape::BlockBytes;
 use super::transients::{Transients, Unit};
@@ -26,10 +29,23 @@ pub(super) struct Parts {
     pub(super) reduction: f64,
     pub(super) copies: f64,
     pub(super) temporaries: f64,
+    /// What the other micro-batches of the pipeline keep meanwhile.
+    pub(super) waiting: f64,
 }
 
 impl Parts {
+    /// Everything: what is there without a pipeline first, so that another schedule adds to it.
     pub(super) fn total(&self) -> f64 {
+        self.alone() + self.waiting
+    }
+
+    /// What rests between steps.
+    pub(super) fn at_rest(&self) -> f64 {
+        self.parameters + self.optimizer + self.master + self.ema + self.framework
+    }
+
+    /// All but what other micro-batches keep.
+    pub(super) fn alone(&self) -> f64 {
         self.parameters
             + self.optimizer
             + self.master
@@ -62,6 +78,11 @@ pub(super) enum Instant {
 }
 
 impl Instant {
+    /// Whether other micro-batches of a pipeline wait then.
+    pub(super) const fn waits(self) -> bool {
+        !matches!(self, Self::Reduction | Self::OptimizerStep | Self::Load)
+    }
+
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::ForwardEnd => "end of forward",
@@ -77,14 +98,14 @@ impl Instant {
     }
 }
 
-/// Every instant with its parts, in order.
+/// What is alive at each instant.
 pub(super) type Instants = [(Instant, Parts); 9];
 
 /// Equal blocks in a row.
 pub(super) struct Run {
     pub(super) kind: BlockKind,
     pub(super) weights: BlockWeights,
-    pub(super) bytes: BlockBytes,
+    pub(super) bytes: Rc<BlockBytes>,
     pub(super) count: f64,
     /// Whether backward runs its forward again.
     recomputed: bool,
@@ -120,7 +141,7 @@ impl Run {
     }
 }
 
-/// Everything about a stage that does not depend on the micro-batch.
+/// Everything about a stage that depends neither on the size of the micro-batch nor on the schedule.
 pub(super) struct Stage<'a> {
     recipe: &'a Recipe,
     layout: &'a Layout,
@@ -138,8 +159,6 @@ pub(super) struct Stage<'a> {
     /// The embedding's share is added to the head's in place: autocast has cast the latter, so that
     /// nothing else holds it.
     sums_in_place: bool,
-    /// Micro-batches whose activations wait at once (pipeline).
-    in_flight: f64,
 }
 
 /// Which layers of the stack a pipeline stage holds: `from..to`, and whether it has the ends.
@@ -149,17 +168,17 @@ pub(super) struct Share {
     pub(super) to: u64,
     pub(super) first: bool,
     pub(super) last: bool,
-    pub(super) in_flight: f64,
 }
 
 impl<'a> Stage<'a> {
-    pub(super) fn new(
+    pub(super) fn new<'r: 'a>(
         model: &Model,
-        recipe: &'a Recipe,
+        recipe: &'r Recipe,
         layout: &'a Layout,
         seq_len: u64,
         accumulates: bool,
         share: Share,
+        memo: &mut Memo<'r>,
     ) -> Self {
         let seq_len = model.fixed_tokens.unwrap_or(seq_len);
         let mode = Mode::new(recipe, layout, seq_len, accumulates);
@@ -188,7 +207,7 @@ impl<'a> Stage<'a> {
             if here == 0 {
                 continue;
             }
-            let weights = BlockWeights::of(block, recipe, layout);
+            let weights = memo.weights(run.block, block, recipe, layout);
             total += (weights, here as f64);
             if kind == BlockKind::Embedding && model.fixed_tokens.is_some() {
                 // Pixels, in the type of the weights.
@@ -204,7 +223,7 @@ impl<'a> Stage<'a> {
                     runs.push(Run {
                         kind,
                         weights,
-                        bytes: interpret(block, &mode),
+                        bytes: memo.bytes(run.block, block, &mode),
                         count: count as f64,
                         recomputed,
                         loose,
@@ -227,7 +246,8 @@ impl<'a> Stage<'a> {
         if model.has_encoder() && share.last {
             let position = runs.iter().position(|r| r.kind == BlockKind::FinalNorm);
             if let Some(run) = position.filter(|&p| p + 1 < decodes).and_then(|p| runs.get_mut(p)) {
-                run.bytes.kept += run.bytes.output;
+                let output = run.bytes.output;
+                Rc::make_mut(&mut run.bytes).kept += output;
             }
         }
         let states = States::of(&total, recipe, layout);
@@ -258,7 +278,6 @@ impl<'a> Stage<'a> {
             sample,
             tied: table * mode.weight,
             sums_in_place: mode.autocast,
-            in_flight: share.in_flight,
         }
     }
 
@@ -309,18 +328,31 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// The parts of every instant for a micro-batch of `samples` sequences.
-    pub(super) fn instants(&self, samples: f64) -> Instants {
+    /// Bytes that rest between steps.
+    pub(super) fn at_rest(&self) -> f64 {
+        self.resting(0.0, 0.0).at_rest()
+    }
+
+    /// Bytes that one micro-batch of `samples` sequences keeps while it waits for its backward.
+    pub(super) fn kept(&self, samples: f64) -> f64 {
+        let t = samples * self.seq / self.layout.context_parallel as f64;
+        self.runs.iter().map(|r| r.count * r.kept(t, self.layout)).sum()
+    }
+
+    /// The parts of every instant for a micro-batch of `samples` sequences, of which `in_flight`
+    /// wait at once.
+    pub(super) fn instants(&self, samples: f64, in_flight: f64) -> Instants {
         let t = samples * self.seq / self.layout.context_parallel as f64;
         let x = &self.transients;
         let resting = self.resting(samples, t);
         let loss = loss_bytes(self.recipe, &self.head, samples, t);
         let sum = |of: &dyn Fn(&Run) -> f64| self.runs.iter().map(|r| r.count * of(r)).sum::<f64>();
-        let all = sum(&|r| r.kept(t, self.layout));
+        let all = self.kept(samples);
         // Other micro-batches of the pipeline wait with all they keep.
-        let waiting = (self.in_flight - 1.0).max(0.0) * all;
+        let waiting = beside(in_flight) * all;
         let forward = Parts {
-            activations: all + waiting,
+            activations: all,
+            waiting,
             // Autocast remembers its copies until the forward is over, also of what is recomputed.
             copies: sum(&|r| r.bytes.weight_copies),
             gathered: x.root + x.resident + x.left,
@@ -332,7 +364,7 @@ impl<'a> Stage<'a> {
             Parts { copies, loss: loss.backward, gathered: x.root + x.resident + x.ahead, ..forward };
         let mut fullest = Fullest::default();
         let above =
-            self.backward(t, &Parts { activations: all + waiting, copies, ..resting }, &loss, &mut fullest);
+            self.backward(t, &Parts { activations: all, waiting, copies, ..resting }, &loss, &mut fullest);
         let reduction = Parts {
             gradients: resting.gradients + above - x.root_gradients,
             reduction: x.root_reduction + x.bucket + x.flattened,
@@ -424,6 +456,11 @@ impl<'a> Stage<'a> {
     }
 }
 
+/// Micro-batches that wait beside the one at work.
+pub(super) fn beside(in_flight: f64) -> f64 {
+    (in_flight - 1.0).max(0.0)
+}
+
 /// Of a run of `n` equal blocks, those whose backward can be the fullest, counted from the top: its
 /// neighbours differ for the first two and the last two.
 fn positions(n: f64) -> impl Iterator<Item = f64> {
@@ -451,7 +488,7 @@ impl Fullest {
             BlockKind::Embedding => &mut self.embedding,
             _ => &mut self.bottom,
         };
-        if place.total() > slot.total() {
+        if place.alone() > slot.alone() {
             *slot = place;
         }
     }

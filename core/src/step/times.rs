@@ -9,6 +9,7 @@ use crate::layout::{ContextStyle, Layout, Offload, Recompute, Schedule};
 use crate::pipeline::{Stage, bubble};
 use crate::workload::{Batch, BlockKind, Dispatch, Framework, Model, Recipe};
 
+use super::partition::Partition;
 use super::states::{self, Traffic};
 
 /// Compute beside communication slows by this share of the shorter of the two.
@@ -89,10 +90,21 @@ impl StepTimes {
         self.forward.total() + self.backward.total() + self.recompute.total()
     }
 
-    /// The step time.
+    /// The step time: the terms of the report in their order, so that the sums are the same to the
+    /// last bit.
     #[must_use]
     pub fn total(&self) -> f64 {
-        self.compute()
+        let (f, b) = (&self.forward, &self.backward);
+        f.matmul
+            + f.attention
+            + f.traffic
+            + b.matmul
+            + b.attention
+            + b.traffic
+            + self.recompute.total()
+            + (f.cast + b.cast)
+            + (f.dequantize + b.dequantize)
+            + (f.gap + b.gap)
             + self.host
             + self.contention
             + self.tensor
@@ -165,19 +177,20 @@ impl<'a> Setting<'a> {
         out
     }
 
+    /// Whether nothing before the first layer wants a gradient.
+    pub(crate) fn starts_frozen(&self) -> bool {
+        let layers = self.model.blocks.iter().any(|b| b.kind == BlockKind::Layer);
+        layers && self.recipe.frozen_base() && !self.recipe.kbit_preparation
+    }
+
     /// Cost of each distinct block on one rank.
     #[must_use]
     pub fn costs(&self, layout: &Layout) -> Costs {
         let slice = Slice::of(layout, self.batch.seq_len);
         let of = |b, wants| BlockCost::new(b, self.recipe, &self.machine, &slice, wants);
         let blocks = self.model.blocks.iter().map(|b| of(b, true)).collect();
-        let frozen_start = self.recipe.frozen_base() && !self.recipe.kbit_preparation;
-        let first = self
-            .model
-            .runs()
-            .find(|(b, _)| b.kind == BlockKind::Layer)
-            .filter(|_| frozen_start)
-            .map(|(b, _)| of(b, false));
+        let first = self.model.runs().find(|(b, _)| b.kind == BlockKind::Layer && self.starts_frozen());
+        let first = first.map(|(b, _)| of(b, false));
         Costs { blocks, first }
     }
 
@@ -187,12 +200,70 @@ impl<'a> Setting<'a> {
         self.times_with(layout, &self.costs(layout))
     }
 
-    /// The same from costs computed before: they depend on the tensor, context and expert degrees,
-    /// the micro-batch and the recompute alone.
+    /// The same from costs computed before: they depend on the tensor, context and expert degrees
+    /// and the micro-batch alone.
     #[must_use]
     pub fn times_with(&self, layout: &Layout, costs: &Costs) -> StepTimes {
-        Composer::new(self, layout, costs).compose()
+        let partition = Partition::new(self.model, layout.pipeline_parallel, costs.first.is_some());
+        let alone = self.alone(layout, costs);
+        let rank = self.rank(layout, costs, &alone, &partition, &mut Vec::new());
+        self.scheduled(layout, &rank)
     }
+
+    /// Each block by itself, with the traffic of its tensor, context and expert ranks. Of the layout
+    /// are read these degrees, the micro-batch, the recompute, and whether the schedule
+    /// [`interleaves`].
+    pub(crate) fn alone(&self, layout: &Layout, costs: &Costs) -> Alone {
+        let c = Composer::new(self, layout);
+        let kinds = self.model.blocks.iter().map(|b| b.kind).chain([BlockKind::Layer]);
+        Alone(costs.blocks.iter().chain(&costs.first).zip(kinds).map(|(b, kind)| c.alone(b, kind)).collect())
+    }
+
+    /// The slowest rank, without what depends on the schedule. `room` is only room to work in.
+    pub(crate) fn rank(
+        &self,
+        layout: &Layout,
+        costs: &Costs,
+        alone: &Alone,
+        partition: &Partition,
+        room: &mut Vec<Timed>,
+    ) -> Rank {
+        let composer = Composer::new(self, layout);
+        room.clear();
+        for ((timed, cost), block) in alone
+            .0
+            .iter()
+            .zip(costs.blocks.iter().chain(&costs.first))
+            .zip(self.model.blocks.iter().map(|b| b.kind).chain([BlockKind::Layer]))
+        {
+            let mut timed = *timed;
+            composer.shared(&mut timed, cost, block);
+            room.push(timed);
+        }
+        composer.rank(room, partition)
+    }
+
+    /// The step of a rank under the schedule and chunks of `layout`.
+    pub(crate) fn scheduled(&self, layout: &Layout, rank: &Rank) -> StepTimes {
+        Composer::new(self, layout).scheduled(rank)
+    }
+}
+
+/// Whether the chunks of several micro-batches are at work at once on a rank.
+pub(crate) fn interleaves(layout: &Layout) -> bool {
+    layout.pipeline_parallel > 1
+        && (layout.pipeline_chunks > 1 || layout.pipeline_schedule == Schedule::DualPipe)
+}
+
+/// The blocks of a model, each by itself on its rank: before sharded parameters, host and schedule.
+#[derive(Clone, Debug)]
+pub(crate) struct Alone(Vec<Timed>);
+
+/// The slowest rank of a layout under no schedule yet.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rank {
+    times: StepTimes,
+    mean: Stage,
 }
 
 /// Costs of the distinct blocks of a model, in the model's order of blocks.
@@ -206,9 +277,9 @@ pub struct Costs {
 
 /// One block's times on a rank, traffic included.
 #[derive(Clone, Copy, Debug, Default)]
-struct Timed {
-    forward: f64,
-    backward: f64,
+pub(crate) struct Timed {
+    pub(super) forward: f64,
+    pub(super) backward: f64,
     weight: f64,
     times: StepTimes,
     weights: states::Weights,
@@ -217,7 +288,6 @@ struct Timed {
 struct Composer<'a> {
     s: &'a Setting<'a>,
     layout: &'a Layout,
-    costs: &'a Costs,
     tp: Group,
     cp: Group,
     ep: Group,
@@ -226,12 +296,11 @@ struct Composer<'a> {
 }
 
 impl<'a> Composer<'a> {
-    fn new(s: &'a Setting<'a>, layout: &'a Layout, costs: &'a Costs) -> Self {
+    fn new(s: &'a Setting<'a>, layout: &'a Layout) -> Self {
         let (tp, cp) = (layout.tensor_parallel as f64, layout.context_parallel as f64);
         Self {
             s,
             layout,
-            costs,
             tp: Group::new(tp, 1.0),
             cp: Group::new(cp, tp),
             ep: Group::new(layout.expert_parallel as f64, 1.0),
@@ -293,24 +362,31 @@ impl<'a> Composer<'a> {
             once_per_rank: fused,
         };
         let total = 2.0 * self.s.fabric.dispatch(c.routed_bytes, &self.ep, &copies);
-        let interleaved = self.layout.pipeline_parallel > 1
-            && (self.layout.pipeline_chunks > 1 || self.layout.pipeline_schedule == Schedule::DualPipe);
-        let exposed = if runtime.moe_overlap.unwrap_or(interleaved) { EXPERT_EXPOSED } else { 1.0 };
+        let exposed = if runtime.moe_overlap.unwrap_or(interleaves(self.layout)) { EXPERT_EXPOSED } else { 1.0 };
         (total * exposed, total * (1.0 - exposed))
     }
 
-    /// A block with everything a rank waits for in one micro-batch.
-    fn timed(&self, c: &BlockCost, kind: BlockKind) -> Timed {
+    /// How often a block's forward runs again, on average.
+    fn redo(&self, kind: BlockKind) -> f64 {
+        match self.layout.recompute {
+            Recompute::Selective | Recompute::Full if kind == BlockKind::Layer => {
+                1.0 / self.layout.recompute_every.max(1) as f64
+            }
+            _ => 0.0,
+        }
+    }
+
+    /// The same where all of it runs, its traffic too.
+    fn full(&self, kind: BlockKind) -> f64 {
+        if self.layout.recompute == Recompute::Full { self.redo(kind) } else { 0.0 }
+    }
+
+    /// A block in one micro-batch: what it computes, and the traffic of its tensor, context and
+    /// expert ranks.
+    fn alone(&self, c: &BlockCost, kind: BlockKind) -> Timed {
         let mut t = Timed { weights: states::Weights::of(c), ..Timed::default() };
         let x = &mut t.times;
-        let redo = if kind == BlockKind::Layer {
-            match self.layout.recompute {
-                Recompute::None => 0.0,
-                Recompute::Selective | Recompute::Full => 1.0 / self.layout.recompute_every.max(1) as f64,
-            }
-        } else {
-            0.0
-        };
+        let (redo, full) = (self.redo(kind), self.full(kind));
         x.forward = c.forward;
         x.backward = c.backward;
         let again = match self.layout.recompute {
@@ -318,7 +394,6 @@ impl<'a> Composer<'a> {
             _ => c.recompute,
         };
         x.recompute.add(&again, redo);
-        let full = if self.layout.recompute == Recompute::Full { redo } else { 0.0 };
 
         let (exposed, hidden) = self.tensor(c);
         x.tensor = exposed * (2.0 + full);
@@ -331,13 +406,23 @@ impl<'a> Composer<'a> {
         x.expert = routed * (2.0 + full);
         x.hidden_expert = routed_hidden * (2.0 + full);
 
-        let mut forward = c.forward.total() + exposed + fwd_ring + routed;
-        let mut backward = c.backward.total()
+        t.forward = c.forward.total() + exposed + fwd_ring + routed;
+        t.backward = c.backward.total()
             + x.recompute.total()
             + exposed * (1.0 + full)
             + fwd_ring * full
             + bwd_ring
             + routed * (1.0 + full);
+        t.weight = c.weight_gradients;
+        t
+    }
+
+    /// Adds what the block waits for beside: the host, its sharded parameters, and the sum of its
+    /// gradients over micro-batches.
+    fn shared(&self, t: &mut Timed, c: &BlockCost, kind: BlockKind) {
+        let full = self.full(kind);
+        let (mut forward, mut backward) = (t.forward, t.backward);
+        let x = &mut t.times;
         let shard = self.traffic.sharded(&self.s.fabric, &t.weights);
         let sharded = shard.forward + shard.backward > 0.0;
         if !self.s.recipe.runtime.cuda_graphs {
@@ -360,8 +445,6 @@ impl<'a> Composer<'a> {
         backward += x.accumulate;
         t.forward = forward;
         t.backward = backward;
-        t.weight = c.weight_gradients;
-        t
     }
 
     /// Sharded parameters: the next unit is gathered beside the current one.
@@ -397,87 +480,48 @@ impl<'a> Composer<'a> {
         (beside(forward, shard.forward, x), beside(backward, shard.backward, x))
     }
 
-    /// Pipeline stages: layers in order, the embedding with the first, norm and head with the last.
-    /// Returns the slowest stage and the sum over stages.
-    fn stages(&self) -> (Timed, Timed) {
-        let timed: Vec<Timed> =
-            self.costs.blocks.iter().zip(&self.s.model.blocks).map(|(c, b)| self.timed(c, b.kind)).collect();
-        let first = self.costs.first.as_ref().map(|c| self.timed(c, BlockKind::Layer));
-        let layers = self.s.model.layers() as f64;
-        let p = self.layout.pipeline_parallel as f64;
-        // Frameworks count embedding and head as layers when only that makes the stages even.
-        let counted = |extra: f64| p > 1.0 && (layers + extra) % p == 0.0 && layers % p != 0.0;
-        let (head_weight, start_weight) = if counted(1.0) {
-            (1.0, 0.0)
-        } else if counted(2.0) {
-            (1.0, 1.0)
-        } else {
-            (0.0, 0.0)
-        };
-        let per_stage = (layers + head_weight + start_weight) / p;
-        let mut all = Timed::default();
-        let mut slowest = Timed::default();
-        let mut stage = Timed::default();
-        let mut room = per_stage - start_weight;
-        let mut fresh = first;
-        let mut left = p;
-        for run in &self.s.model.order {
-            let Some(t) = timed.get(run.block) else { continue };
-            let is_layer = self.s.model.blocks.get(run.block).is_some_and(|b| b.kind == BlockKind::Layer);
-            let mut n = run.count as f64;
-            if !is_layer {
-                stage.add(t, n);
-                all.add(t, n);
-                continue;
-            }
-            if let Some(start) = fresh.take() {
-                stage.add(&start, 1.0);
-                all.add(&start, 1.0);
-                room -= 1.0;
-                n -= 1.0;
-            }
-            while n > 0.0 {
-                if room < 0.5 && left > 1.0 {
-                    slowest.keep_slower(&stage);
-                    stage = Timed::default();
-                    left -= 1.0;
-                    room += per_stage;
+    /// The slowest rank, from the times of each block.
+    fn rank(&self, blocks: &[Timed], partition: &Partition) -> Rank {
+        let m = self.micro_batches;
+        let mut slow = Timed::default();
+        if let Some(stage) = partition.slowest(blocks) {
+            for (block, &n) in blocks.iter().zip(stage) {
+                if n > 0.0 {
+                    slow.add(block, n);
                 }
-                let whole = room.round().max(1.0);
-                let take = if left > 1.0 { n.min(whole) } else { n };
-                stage.add(t, take);
-                all.add(t, take);
-                room -= take;
-                n -= take;
             }
         }
-        slowest.keep_slower(&stage);
-        (slowest, all)
+        let p = self.layout.pipeline_parallel as f64;
+        let mean = |of: fn(&Timed) -> f64| {
+            blocks.iter().zip(partition.all()).map(|(t, n)| n * of(t)).sum::<f64>() / p
+        };
+        let mut x = slow.times;
+        x.scale(m);
+        self.data_parallel(&mut x, &slow);
+        x.optimizer = self.traffic.optimizer(&self.s.machine, self.s.profile, &slow.weights);
+        self.offload(&mut x, &slow.weights, m);
+        x.micro_batches = m;
+        let mean = Stage {
+            forward: mean(|t| t.forward),
+            backward_input: mean(|t| t.backward - t.weight),
+            backward_weight: mean(|t| t.weight),
+        };
+        Rank { times: x, mean }
     }
 
-    fn compose(&self) -> StepTimes {
-        let (slow, all) = self.stages();
+    /// Adds fill and drain, sends, and what the whole step waits for.
+    fn scheduled(&self, rank: &Rank) -> StepTimes {
+        let mut x = rank.times;
         let (p, m) = (self.layout.pipeline_parallel as f64, self.micro_batches);
         let v = if self.layout.pipeline_schedule == Schedule::Interleaved {
             self.layout.pipeline_chunks.max(1) as f64
         } else {
             1.0
         };
-        let mut x = slow.times;
-        x.scale(m);
-        let mean = Stage {
-            forward: all.forward / p,
-            backward_input: (all.backward - all.weight) / p,
-            backward_weight: all.weight / p,
-        };
-        x.bubble = bubble(self.layout.pipeline_schedule, p, v, &mean);
+        x.bubble = bubble(self.layout.pipeline_schedule, p, v, &rank.mean);
         self.sends(&mut x, p, m, v);
-        self.data_parallel(&mut x, &slow);
-        x.optimizer = self.traffic.optimizer(&self.s.machine, self.s.profile, &slow.weights);
-        self.offload(&mut x, &slow.weights, m);
         super::stalls::input(self.s, self.layout, &mut x);
         super::stalls::straggler(self.s, &mut x);
-        x.micro_batches = m;
         x
     }
 
@@ -556,12 +600,6 @@ impl Timed {
         a.recompute.add(&b.recompute, n);
         for (x, y) in a.waits().into_iter().zip(b.clone().waits()) {
             *x += n * *y;
-        }
-    }
-
-    fn keep_slower(&mut self, o: &Self) {
-        if o.forward + o.backward > self.forward + self.backward {
-            *self = *o;
         }
     }
 }

@@ -1,0 +1,54 @@
+//! What blocks keep and weigh, remembered: neighbouring layouts differ in few of the things these
+//! depend on.
+
+use std::rc::Rc;
+
+use super::rules::{Mode, interpret};
+use super::tape::BlockBytes;
+use super::weights::BlockWeights;
+use crate::layout::Layout;
+use crate::workload::{Block, Recipe};
+
+/// Results for the blocks of one model under one recipe; the model's index of the block names it.
+#[derive(Default)]
+pub(crate) struct Memo<'a> {
+    bytes: Vec<(usize, Mode<'a>, Rc<BlockBytes>)>,
+    weights: Vec<(usize, [u64; 3], BlockWeights)>,
+}
+
+impl<'a> Memo<'a> {
+    /// A block's bytes, interpreted at most once.
+    pub(super) fn bytes(&mut self, index: usize, block: &Block, mode: &Mode<'a>) -> Rc<BlockBytes> {
+        let known = self.bytes.iter().find(|(i, m, _)| *i == index && m.same(mode));
+        if let Some((.., bytes)) = known {
+            return Rc::clone(bytes);
+        }
+        let bytes = Rc::new(interpret(block, mode));
+        self.bytes.push((index, *mode, Rc::clone(&bytes)));
+        bytes
+    }
+
+    /// A block's weights, counted at most once.
+    pub(super) fn weights(
+        &mut self,
+        index: usize,
+        block: &Block,
+        recipe: &Recipe,
+        layout: &Layout,
+    ) -> BlockWeights {
+        let degrees = [layout.tensor_parallel, layout.vocabulary_ranks(), layout.expert_parallel];
+        let known = self.weights.iter().find(|(i, d, _)| *i == index && *d == degrees);
+        if let Some((.., weights)) = known {
+            return *weights;
+        }
+        let weights = BlockWeights::of(block, recipe, layout);
+        self.weights.push((index, degrees, weights));
+        weights
+    }
+
+    /// Forgets everything, keeping the room.
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.weights.clear();
+    }
+}

@@ -1,0 +1,348 @@
+//! The loops.
+
+use super::ask::{Objective, Search, StopReason};
+use super::facts::Facts;
+use super::front::{Front, Measure};
+use super::rules::{Level, runs};
+use super::space::{Space, ranks, splits};
+use crate::cluster::Cluster;
+use crate::layout::{Layout, Recompute, Schedule, Sharding};
+use crate::memory::{Figures, Memo, Peaks, Stages};
+use crate::quantity::Bytes;
+use crate::step::{Alone, Costs, Partition, Rank, Setting, Timed, interleaves};
+use crate::workload::{Batch, Model, Recipe};
+
+/// What the search stands on.
+#[derive(Clone, Copy)]
+pub(crate) struct Ground<'a> {
+    pub(crate) model: &'a Model,
+    pub(crate) recipe: &'a Recipe,
+    pub(crate) cluster: &'a Cluster,
+    pub(crate) batch: Batch,
+    pub(crate) search: &'a Search,
+    /// Optimizer steps of the run, when it is said how much is trained.
+    pub(crate) steps: Option<f64>,
+    /// Dollars per second of the whole cluster.
+    pub(crate) price: Option<f64>,
+}
+
+/// A costed layout.
+#[derive(Clone, Debug)]
+pub(crate) struct Point {
+    pub(crate) layout: Layout,
+    /// Which of the request's clusters.
+    pub(crate) cluster: usize,
+    pub(crate) memory: Figures,
+    pub(crate) measure: Measure,
+}
+
+/// What the search found on one cluster.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outcome {
+    /// The best of each strategy, recompute and degrees, in the order of the search.
+    pub(crate) found: Vec<Point>,
+    /// Those that nothing betters in time and memory left.
+    pub(crate) front: Vec<Point>,
+    /// For each strategy of which something does not fit, what comes nearest.
+    pub(crate) misses: Vec<(Layout, Bytes)>,
+    /// Layouts that fit but break the deadline or the budget: the least bad.
+    pub(crate) late: Option<Point>,
+    /// Layouts looked at.
+    pub(crate) seen: u64,
+    /// Of those, the ones that fit and were costed in full.
+    pub(crate) costed: u64,
+    /// Layouts in the space, those that a bound spares included.
+    pub(crate) space: u64,
+    pub(crate) stop: StopReason,
+}
+
+/// Costs every layout of the space.
+pub(crate) fn explore(ground: &Ground<'_>, facts: &Facts, cluster: usize) -> Outcome {
+    let space = Space::new(facts, ground.search);
+    let setting = Setting::new(ground.model, ground.recipe, ground.batch, ground.cluster);
+    let mut walk = Walk {
+        ground,
+        facts,
+        setting: &setting,
+        budget: ground.cluster.memory * (1.0 - ground.search.headroom),
+        host: ground.cluster.host_memory.map(|m| m / f64::from(ground.cluster.gpus_per_node)),
+        cluster,
+        front: Front::default(),
+        best: None,
+        out: Outcome::default(),
+        costs: Vec::new(),
+        alone: Vec::new(),
+        room: Vec::new(),
+    };
+    let fresh = setting.starts_frozen();
+    let stages: Vec<Pipeline> = space
+        .pipeline
+        .iter()
+        .map(|&degree| Pipeline {
+            degree,
+            partition: Partition::new(ground.model, degree, fresh),
+            schedules: space.schedules(facts, degree),
+        })
+        .collect();
+    let mut memo = Memo::default();
+    'ranks: for &tensor in &space.tensor {
+        for &context in &space.context {
+            for &expert in &space.expert {
+                let mut layout = ranks(tensor, context, expert);
+                if !facts.hold(Level::Ranks, &layout) {
+                    continue;
+                }
+                memo.clear();
+                walk.costs.clear();
+                walk.alone.clear();
+                for pipeline in &stages {
+                    layout.pipeline_parallel = pipeline.degree;
+                    if !facts.hold(Level::Pipeline, &layout) {
+                        continue;
+                    }
+                    if walk.pipeline(&space, pipeline, &mut layout, &mut memo).is_none() {
+                        break 'ranks;
+                    }
+                }
+            }
+        }
+    }
+    let mut out = walk.out;
+    out.front = walk.front.0;
+    out
+}
+
+/// A pipeline degree.
+struct Pipeline {
+    degree: u64,
+    partition: Partition,
+    schedules: Vec<(Schedule, u64)>,
+}
+
+impl Pipeline {
+    /// Schedules that run so many micro-batches.
+    fn runs(&self, micro_batches: u64) -> u64 {
+        self.schedules.iter().filter(|(s, _)| runs(*s, self.degree, micro_batches)).count() as u64
+    }
+}
+
+/// A micro-batch that does not fit, which spares larger ones: more sequences at once never need
+/// less, as long as gradients accumulate alike and as many micro-batches wait.
+#[derive(Clone, Copy)]
+struct Spared {
+    accumulates: bool,
+    /// It does not fit even with none that waits.
+    alone: bool,
+}
+
+impl Spared {
+    fn covers(spared: Option<Self>, pipeline: &Pipeline, micro_batches: u64) -> bool {
+        // All but GPipe hold fewer than twice as many micro-batches as there are stages.
+        let gpipe = pipeline.schedules.iter().any(|(s, _)| *s == Schedule::Gpipe);
+        let waiting_stays = pipeline.degree == 1 || !gpipe && micro_batches >= 2 * pipeline.degree;
+        spared.is_some_and(|s| s.accumulates == (micro_batches > 1) && (s.alone || waiting_stays))
+    }
+}
+
+struct Walk<'a> {
+    ground: &'a Ground<'a>,
+    facts: &'a Facts,
+    setting: &'a Setting<'a>,
+    budget: Bytes,
+    host: Option<Bytes>,
+    cluster: usize,
+    front: Front,
+    /// Best of the strategy, recompute and degrees at hand.
+    best: Option<Point>,
+    out: Outcome,
+    /// Costs of the blocks by micro-batch, for the ranks at hand.
+    costs: Vec<(u64, Costs)>,
+    /// The same with their traffic, by micro-batch, recompute, and whether chunks interleave.
+    alone: Vec<((u64, Recompute, bool), Alone)>,
+    room: Vec<Timed>,
+}
+
+/// The search has looked at as many layouts as it may.
+type Full = Option<()>;
+
+impl<'a> Walk<'a> {
+    /// Strategies, recompute and offload of one pipeline degree.
+    fn pipeline(
+        &mut self,
+        space: &Space,
+        pipeline: &Pipeline,
+        layout: &mut Layout,
+        memo: &mut Memo<'a>,
+    ) -> Full {
+        let inner = layout.tensor_parallel * layout.context_parallel * layout.pipeline_parallel;
+        let data = self.facts.gpus / inner;
+        if !self.ground.batch.global_batch.is_multiple_of(data) {
+            return Some(());
+        }
+        let open = self.ground.search.shardings.is_empty();
+        let Some(&(schedule, chunks)) = pipeline.schedules.first() else { return Some(()) };
+        (layout.pipeline_schedule, layout.pipeline_chunks) = (schedule, chunks);
+        for &sharding in &space.shardings {
+            // Where no rank shares states every strategy is the same.
+            if open && (data * layout.context_parallel > 1) == (sharding == Sharding::None) {
+                continue;
+            }
+            layout.sharding = sharding;
+            for &recompute in &space.recompute {
+                layout.recompute = recompute;
+                self.best = None;
+                for offload in &space.offload {
+                    layout.offload.clone_from(offload);
+                    for (replicas, shards) in splits(sharding, data) {
+                        (layout.data_parallel_replicate, layout.data_parallel_shard) = (replicas, shards);
+                        if self.facts.hold(Level::Split, layout) {
+                            self.split(space, pipeline, layout, memo)?;
+                        }
+                    }
+                }
+                self.out.found.extend(self.best.take());
+            }
+        }
+        Some(())
+    }
+
+    /// Micro-batches of one split, smallest first.
+    fn split(&mut self, space: &Space, pipeline: &Pipeline, layout: &Layout, memo: &mut Memo<'a>) -> Full {
+        let share = self.ground.batch.global_batch / layout.data_parallel();
+        let mut frame = layout.clone();
+        let mut candidate = layout.clone();
+        let mut spared = None;
+        let mut sizes = space.micro_batches.iter().filter(|&&b| b <= share && share.is_multiple_of(b)).peekable();
+        while let Some(&&first) = sizes.peek() {
+            // What else the stages depend on: whether gradients accumulate, and whether a
+            // micro-batch is one sequence.
+            let kind = |b: u64| (share > b, b > 1);
+            frame.micro_batch = first;
+            let (model, recipe) = (self.ground.model, self.ground.recipe);
+            let stages = Stages::new(model, recipe, &frame, self.ground.batch.seq_len, share > first, memo);
+            let at_rest = stages.at_rest();
+            while let Some(&size) = sizes.next_if(|b| kind(**b) == kind(first)) {
+                candidate.micro_batch = size;
+                let micro_batches = share / size;
+                if Spared::covers(spared, pipeline, micro_batches) {
+                    self.out.space += pipeline.runs(micro_batches);
+                    continue;
+                }
+                if at_rest > self.budget {
+                    self.miss(&candidate, at_rest);
+                    self.out.space += pipeline.runs(micro_batches);
+                    spared = Some(Spared { accumulates: micro_batches > 1, alone: true });
+                    continue;
+                }
+                let peaks = stages.peaks(size as f64);
+                if !self.schedules(pipeline, &mut candidate, &stages, &peaks, micro_batches)? {
+                    let alone = peaks.least() > self.budget;
+                    spared = Some(Spared { accumulates: micro_batches > 1, alone });
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// Schedules and chunks: all else is settled. Whether any fits.
+    fn schedules(
+        &mut self,
+        pipeline: &Pipeline,
+        layout: &mut Layout,
+        stages: &Stages<'_>,
+        peaks: &Peaks,
+        micro_batches: u64,
+    ) -> Option<bool> {
+        let mut rank: [Option<Rank>; 2] = [None, None];
+        let mut fits = false;
+        for &(schedule, chunks) in &pipeline.schedules {
+            if !runs(schedule, pipeline.degree, micro_batches) {
+                continue;
+            }
+            if self.out.seen >= self.ground.search.max_candidates {
+                self.out.stop = StopReason::CandidateLimit;
+                return None;
+            }
+            self.out.seen += 1;
+            self.out.space += 1;
+            (layout.pipeline_schedule, layout.pipeline_chunks) = (schedule, chunks);
+            let memory = stages.figures(peaks, layout, micro_batches);
+            if memory.needed > self.budget || self.host.is_some_and(|host| memory.host > host) {
+                self.miss(layout, memory.needed);
+                continue;
+            }
+            fits = true;
+            let beside = layout.expert_parallel > 1 && interleaves(layout);
+            let [plain, interleaved] = &mut rank;
+            let slot = if beside { interleaved } else { plain };
+            let rank = match slot {
+                Some(rank) => rank,
+                None => slot.insert(self.rank(layout, beside, &pipeline.partition)),
+            };
+            let time = self.setting.scheduled(layout, rank).total();
+            self.out.costed += 1;
+            self.keep(layout, memory, time);
+        }
+        Some(fits)
+    }
+
+    fn rank(&mut self, layout: &Layout, beside: bool, partition: &Partition) -> Rank {
+        let size = layout.micro_batch;
+        let at = self.costs.iter().position(|(b, _)| *b == size).unwrap_or_else(|| {
+            self.costs.push((size, self.setting.costs(layout)));
+            self.costs.len() - 1
+        });
+        let key = (size, layout.recompute, beside);
+        let costs = self.costs.get(at).map(|(_, c)| c);
+        let known = self.alone.iter().position(|(k, _)| *k == key).unwrap_or_else(|| {
+            if let Some(costs) = costs {
+                self.alone.push((key, self.setting.alone(layout, costs)));
+            }
+            self.alone.len().saturating_sub(1)
+        });
+        match (costs, self.alone.get(known)) {
+            (Some(costs), Some((_, alone))) => {
+                self.setting.rank(layout, costs, alone, partition, &mut self.room)
+            }
+            _ => Rank::default(),
+        }
+    }
+
+    /// Notes a layout that fits.
+    fn keep(&mut self, layout: &Layout, memory: Figures, time: f64) {
+        let search = self.ground.search;
+        let steps = self.ground.steps.unwrap_or(1.0);
+        let measure = Measure {
+            time,
+            money: self.ground.price.map(|price| price * time * steps),
+            headroom: (self.ground.cluster.memory - memory.needed).get(),
+        };
+        let point = || Point { layout: layout.clone(), cluster: self.cluster, memory, measure };
+        let late = search.deadline.is_some_and(|d| time * steps > d.get());
+        let dear = search.budget.is_some_and(|b| measure.money.is_none_or(|m| m > b.get()));
+        if late || dear {
+            let known = self.out.late.as_ref();
+            if known.is_none_or(|p| measure.weigh(&p.measure, Objective::Time).is_lt()) {
+                self.out.late = Some(point());
+            }
+            return;
+        }
+        if self.front.wants(&measure) {
+            self.front.put(point());
+        }
+        let known = self.best.as_ref();
+        if known.is_none_or(|p| measure.weigh(&p.measure, search.objective).is_lt()) {
+            self.best = Some(point());
+        }
+    }
+
+    /// Notes a layout that does not fit.
+    fn miss(&mut self, layout: &Layout, needed: Bytes) {
+        let known = self.out.misses.iter_mut().find(|(l, _)| l.sharding == layout.sharding);
+        match known {
+            Some(nearest) if needed < nearest.1 => *nearest = (layout.clone(), needed),
+            Some(_) => {}
+            None => self.out.misses.push((layout.clone(), needed)),
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Named rules: what no machine, model or framework runs, whatever it would cost.
+
+use super::facts::Facts;
+use super::frameworks::{apart, kept_on_device};
+use crate::layout::{Layout, Schedule, Sharding};
+
+/// One rule: its name, how it reads, and when it is checked.
+#[derive(Clone, Copy)]
+pub struct Rule {
+    /// By which answers name it.
+    pub name: &'static str,
+    /// What it demands.
+    pub demands: &'static str,
+    level: Level,
+    /// The figure that breaks it, in words.
+    breaks: fn(&Facts, &Layout) -> Option<String>,
+    /// Whether it is broken: the same without words.
+    broken: fn(&Facts, &Layout) -> bool,
+}
+
+/// The innermost choice of the search that a rule reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Level {
+    /// Tensor, context and expert degrees.
+    Ranks,
+    /// The pipeline degree.
+    Pipeline,
+    /// Strategy and split of the data-parallel ranks, recompute and offload.
+    Split,
+    /// Micro-batch, schedule and chunks.
+    Schedule,
+}
+
+macro_rules! rule {
+    ($level:ident, $name:literal, $demands:literal, |$f:pat_param, $l:pat_param| $broken:expr, $says:expr) => {
+        Rule {
+            name: $name,
+            demands: $demands,
+            level: Level::$level,
+            breaks: |$f, $l| ($broken).then(|| $says),
+            broken: |$f, $l| $broken,
+        }
+    };
+}
+
+/// Every rule, in the order in which they are checked.
+#[must_use]
+pub const fn rules() -> &'static [Rule] {
+    RULES
+}
+
+const RULES: &[Rule] = &[
+    rule!(Pipeline, "traced", "a traced model runs with data parallelism alone",
+        |f, l| f.traced && l.tensor_parallel * l.context_parallel * l.pipeline_parallel * l.expert_parallel > 1,
+        "a traced model is not split but by data".into()),
+    rule!(Ranks, "tensor inside the node", "tensor-parallel ranks share the fastest link",
+        |f, l| l.tensor_parallel > f.domain || f.domain % l.tensor_parallel != 0 && l.tensor_parallel > 1,
+        format!("{} tensor ranks do not fit the {} GPUs that the fastest link joins", l.tensor_parallel, f.domain)),
+    rule!(Ranks, "heads", "tensor ranks divide the query heads",
+        |f, l| f.heads.iter().any(|(heads, _)| heads % l.tensor_parallel != 0),
+        format!("{} tensor ranks do not divide {} query heads", l.tensor_parallel, first(f, |(h, _)| h))),
+    rule!(Ranks, "key-value heads", "tensor ranks divide the key-value heads, or these divide them",
+        |f, l| f.heads.iter().any(|(_, kv)| kv % l.tensor_parallel != 0 && l.tensor_parallel % kv.max(&1) != 0),
+        format!("{} tensor ranks do not divide {} key-value heads", l.tensor_parallel, first(f, |(_, kv)| kv))),
+    rule!(Ranks, "widths", "tensor ranks divide the products they share",
+        |f, l| f.widths.iter().any(|w| w % l.tensor_parallel != 0),
+        format!("{} tensor ranks do not divide every width of the layers", l.tensor_parallel)),
+    rule!(Ranks, "sequence", "context ranks take two equal chunks of each sequence",
+        |f, l| l.context_parallel > 1 && f.batch.seq_len % (2 * l.context_parallel) != 0,
+        format!("{} tokens are not {} equal chunks", f.batch.seq_len, 2 * l.context_parallel)),
+    rule!(Ranks, "whole sequences", "scans, encoders and images see whole sequences",
+        |f, l| l.context_parallel > 1 && (f.whole_sequences || f.encoder),
+        "the model needs whole sequences on a rank".into()),
+    rule!(Ranks, "experts", "expert ranks divide the experts",
+        |f, l| l.expert_parallel > 1
+            && (f.experts.is_empty() || f.experts.iter().any(|e| e % l.expert_parallel != 0)),
+        format!("{} expert ranks do not divide {} experts", l.expert_parallel,
+            f.experts.first().copied().unwrap_or_default())),
+    rule!(Pipeline, "adapters", "adapters run with data parallelism alone in this framework",
+        |f, l| !f.any_framework && f.adapters && !f.profile.adapters_split
+            && l.tensor_parallel * l.context_parallel * l.pipeline_parallel > 1,
+        format!("{} runs adapters with data parallelism alone", f.profile.name)),
+    rule!(Pipeline, "world", "degrees divide the GPUs",
+        |f, l| f.gpus % (l.tensor_parallel * l.context_parallel * l.pipeline_parallel) != 0,
+        format!("{} x {} x {} does not divide {} GPUs", l.tensor_parallel, l.context_parallel,
+            l.pipeline_parallel, f.gpus)),
+    rule!(Pipeline, "layers", "every stage holds a layer",
+        |f, l| !each_holds(f.layers, l.pipeline_parallel),
+        format!("{} layers leave one of {} stages empty", f.layers, l.pipeline_parallel)),
+    rule!(Pipeline, "encoder", "an encoder and its decoder share their stage",
+        |f, l| f.encoder && l.pipeline_parallel > 1,
+        "an encoder-decoder is not cut into stages".into()),
+    rule!(Split, "framework", "the framework has it",
+        |f, l| !f.any_framework && f.profile.lacks(l).is_some(),
+        format!("{} has no {}", f.profile.name, match f.profile.lacks(l) {
+            Some("that sharding strategy") => l.sharding.name(),
+            Some("that pipeline schedule") => l.pipeline_schedule.name(),
+            Some(what) => what,
+            None => "",
+        })),
+    rule!(Split, "strategy", "the strategy runs beside the other degrees",
+        |f, l| !f.any_framework && apart(f.framework, l).is_some(),
+        format!("{} does not run beside {}", l.sharding, apart(f.framework, l).unwrap_or_default())),
+    rule!(Split, "replicas", "replicas and shards as the strategy has them",
+        |_, l| !replicas(l),
+        format!("{} has no {} replicas of {} shards", l.sharding, l.data_parallel_replicate, l.data_parallel_shard)),
+    rule!(Split, "expert group", "expert ranks are a part of data, context and tensor ranks",
+        |_, l| (l.data_parallel() * l.context_parallel * l.tensor_parallel) % l.expert_parallel != 0,
+        format!("{} expert ranks do not divide {}", l.expert_parallel,
+            l.data_parallel() * l.context_parallel * l.tensor_parallel)),
+    rule!(Split, "offload", "only what is sharded leaves the device",
+        |_, l| kept_on_device(l).is_some(),
+        format!("nothing offloads {}", kept_on_device(l).unwrap_or_default())),
+    rule!(Schedule, "batch", "data ranks and the micro-batch divide the global batch",
+        |f, l| f.batch.global_batch % (l.data_parallel() * l.micro_batch) != 0,
+        format!("{} data ranks x micro-batch {} do not divide {} sequences", l.data_parallel(), l.micro_batch,
+            f.batch.global_batch)),
+    rule!(Schedule, "chunks", "every chunk of the schedule holds a layer",
+        |f, l| !chunks(f.layers, l),
+        format!("{} does not run {} chunks a rank over {} stages of {} layers", l.pipeline_schedule,
+            l.pipeline_chunks, l.pipeline_parallel, f.layers)),
+    rule!(Schedule, "rounds", "micro-batches come in rounds where the schedule needs them",
+        |f, l| !rounds(f, l),
+        format!("{} micro-batches are not rounds of {} stages",
+            f.batch.accumulation(l.data_parallel(), l.micro_batch), l.pipeline_parallel)),
+];
+
+fn first(f: &Facts, of: fn((u64, u64)) -> u64) -> u64 {
+    f.heads.first().copied().map_or(0, of)
+}
+
+/// Whether an even split with padding at the end leaves no part empty.
+pub(super) const fn each_holds(layers: u64, parts: u64) -> bool {
+    parts >= 1 && parts <= layers && layers.div_ceil(parts) * (parts - 1) < layers
+}
+
+const fn replicas(l: &Layout) -> bool {
+    let (r, s) = (l.data_parallel_replicate, l.data_parallel_shard);
+    match l.sharding {
+        Sharding::None => r == 1 && s == 1,
+        Sharding::Ddp | Sharding::NoShard => s == 1,
+        Sharding::HybridShard | Sharding::HybridShardZero2 => r > 1 && s > 1,
+        Sharding::Fsdp2 => r == 1 || s > 1,
+        _ => r == 1,
+    }
+}
+
+const fn chunks(layers: u64, l: &Layout) -> bool {
+    let v = l.pipeline_chunks;
+    if l.pipeline_parallel == 1 {
+        return v == 1;
+    }
+    match l.pipeline_schedule {
+        Schedule::Interleaved => v > 1 && each_holds(layers, l.pipeline_parallel * v),
+        Schedule::ZeroBubbleV | Schedule::DualPipe => v == 2 && each_holds(layers, l.pipeline_parallel * v),
+        _ => v == 1,
+    }
+}
+
+fn rounds(f: &Facts, l: &Layout) -> bool {
+    runs(l.pipeline_schedule, l.pipeline_parallel, f.batch.accumulation(l.data_parallel(), l.micro_batch))
+}
+
+/// Whether a schedule over `stages` runs so many micro-batches.
+///
+/// Source: Megatron-Core `schedules.py` and `torch.distributed.pipelining`
+/// (`ScheduleInterleaved1F1B`): interleaving goes in rounds; `DualPipe` needs twice as many
+/// micro-batches as stages (DeepSeek-AI 2024).
+pub(super) const fn runs(schedule: Schedule, stages: u64, micro_batches: u64) -> bool {
+    match schedule {
+        _ if stages == 1 => true,
+        Schedule::Interleaved => micro_batches.is_multiple_of(stages),
+        Schedule::DualPipe => micro_batches >= 2 * stages && stages.is_multiple_of(2),
+        _ => true,
+    }
+}
+
+impl Facts {
+    /// Whether every rule of this level holds.
+    pub(super) fn hold(&self, level: Level, layout: &Layout) -> bool {
+        RULES.iter().filter(|r| r.level == level).all(|r| !(r.broken)(self, layout))
+    }
+}
+
+/// The first rule that a layout breaks, with its figure.
+pub(crate) fn broken(facts: &Facts, layout: &Layout) -> Option<(&'static str, String)> {
+    RULES.iter().find_map(|r| (r.breaks)(facts, layout).map(|says| (r.name, says)))
+}
+
+impl core::fmt::Debug for Rule {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{}: {}", self.name, self.demands)
+    }
+}

@@ -1,0 +1,135 @@
+//! The choices the search has, in the order in which it makes them.
+
+use super::ask::Search;
+use super::facts::Facts;
+use super::rules::each_holds;
+use crate::layout::{Layout, Offload, Recompute, Schedule, Sharding};
+use crate::order::sort_by;
+
+/// Tensor, context and expert degrees that the search looks at unasked go up to this.
+const MOST_RANKS: u64 = 8;
+/// Chunks a rank.
+const MOST_CHUNKS: u64 = 8;
+
+/// Every choice, each list in the order of the search.
+#[derive(Clone, Debug)]
+pub(super) struct Space {
+    pub(super) tensor: Vec<u64>,
+    pub(super) context: Vec<u64>,
+    pub(super) expert: Vec<u64>,
+    pub(super) pipeline: Vec<u64>,
+    pub(super) shardings: Vec<Sharding>,
+    pub(super) recompute: Vec<Recompute>,
+    pub(super) offload: Vec<Vec<Offload>>,
+    pub(super) micro_batches: Vec<u64>,
+    /// Schedules with their chunks, for a pipeline.
+    pub(super) schedules: Vec<(Schedule, u64)>,
+}
+
+impl Space {
+    pub(super) fn new(facts: &Facts, search: &Search) -> Self {
+        let degrees = |asked: &[u64], most: u64| -> Vec<u64> {
+            if asked.is_empty() { (1..=most).filter(|d| facts.gpus.is_multiple_of(*d)).collect() } else { sorted(asked) }
+        };
+        let recompute =
+            if search.recompute.is_empty() { Recompute::ALL.to_vec() } else { search.recompute.clone() };
+        let micro_batches = if search.micro_batches.is_empty() {
+            (0..31).map(|i| 1_u64 << i).collect()
+        } else {
+            sorted(&search.micro_batches)
+        };
+        let most_experts = if facts.experts.is_empty() { 1 } else { MOST_RANKS };
+        Self {
+            tensor: degrees(&search.tensor_parallel, MOST_RANKS.min(facts.domain)),
+            context: degrees(&search.context_parallel, MOST_RANKS),
+            expert: degrees(&search.expert_parallel, most_experts),
+            pipeline: degrees(&search.pipeline_parallel, facts.layers.max(1)),
+            shardings: strategies(facts, search),
+            recompute,
+            offload: offloads(&search.offload),
+            micro_batches,
+            schedules: schedules(facts, search),
+        }
+    }
+
+    /// Schedules and chunks that a pipeline of `stages` runs.
+    pub(super) fn schedules(&self, facts: &Facts, stages: u64) -> Vec<(Schedule, u64)> {
+        if stages <= 1 {
+            return vec![(Schedule::OneFOneB, 1)];
+        }
+        let mut out = self.schedules.clone();
+        out.retain(|(_, v)| *v == 1 || each_holds(facts.layers, stages * v));
+        out
+    }
+}
+
+/// Strategies to look at: those asked for, else all that the framework has.
+fn strategies(facts: &Facts, search: &Search) -> Vec<Sharding> {
+    if !search.shardings.is_empty() {
+        return search.shardings.clone();
+    }
+    let mut all = vec![Sharding::None];
+    if facts.any_framework {
+        all.extend(Sharding::ALL.iter().filter(|s| **s != Sharding::None));
+    } else {
+        all.extend(facts.profile.shardings);
+    }
+    all
+}
+
+fn schedules(facts: &Facts, search: &Search) -> Vec<(Schedule, u64)> {
+    let open = [Schedule::OneFOneB, Schedule::Interleaved, Schedule::ZeroBubbleH1];
+    let of: Vec<Schedule> = if search.schedules.is_empty() {
+        open.into_iter().filter(|s| facts.any_framework || facts.profile.schedules.contains(s)).collect()
+    } else {
+        search.schedules.clone()
+    };
+    let mut out = Vec::new();
+    for schedule in of {
+        match schedule {
+            Schedule::Interleaved if search.pipeline_chunks.is_empty() => {
+                out.extend((2..=MOST_CHUNKS).map(|v| (schedule, v)));
+            }
+            Schedule::Interleaved => out.extend(sorted(&search.pipeline_chunks).into_iter().map(|v| (schedule, v))),
+            Schedule::ZeroBubbleV | Schedule::DualPipe => out.push((schedule, 2)),
+            _ => out.push((schedule, 1)),
+        }
+    }
+    out
+}
+
+/// Nothing, each thing that may leave alone, and all of them.
+fn offloads(may: &[Offload]) -> Vec<Vec<Offload>> {
+    let mut out = vec![Vec::new()];
+    out.extend(may.iter().map(|o| vec![*o]));
+    if may.len() > 1 {
+        out.push(may.to_vec());
+    }
+    out
+}
+
+/// Ways to split `ranks` data-parallel ranks into replicas and shards, most shards first.
+pub(super) fn splits(sharding: Sharding, ranks: u64) -> impl Iterator<Item = (u64, u64)> {
+    let many = matches!(sharding, Sharding::Fsdp2 | Sharding::HybridShard | Sharding::HybridShardZero2);
+    let alone = !sharding.shards();
+    let most = if many { ranks } else { 1 };
+    (1..=most).filter(move |d| ranks.is_multiple_of(*d)).map(move |d| if alone { (ranks, 1) } else { (d, ranks / d) })
+}
+
+/// One layout of few words: what the rules may be asked about a choice of ranks.
+pub(super) fn ranks(tensor: u64, context: u64, expert: u64) -> Layout {
+    Layout {
+        tensor_parallel: tensor,
+        sequence_parallel: tensor > 1,
+        context_parallel: context,
+        expert_parallel: expert,
+        ..Layout::default()
+    }
+}
+
+fn sorted(list: &[u64]) -> Vec<u64> {
+    let mut list = list.to_vec();
+    sort_by(&mut list, Ord::cmp);
+    list.dedup();
+    list
+}
