@@ -171,11 +171,9 @@ fn report(stage_index: u64, instants: &Instants, stage: &Stage<'_>) -> MemoryRep
         .collect();
     let Peak { instant: peak, total, .. } = stages::peak_of(instants);
     let allocated = Bytes::of(total);
-    let outside = instants
-        .get(peak)
-        .map_or_else(Outside::default, |(_, p)| {
-            Outside::of(p.total(), p.at_rest(), stage.recipe(), stage.layout())
-        });
+    let outside = instants.get(peak).map_or_else(Outside::default, |(_, p)| {
+        Outside::of(p.total(), p.at_rest(), stage.recipe(), stage.layout())
+    });
     let reserved = vec![
         Term::new("allocated", allocated, "peak of the phases", "timeline"),
         Term::new(

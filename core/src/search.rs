@@ -17,10 +17,10 @@ pub use ask::{Objective, Search, StopReason};
 pub(crate) use engine::{Ground, Outcome, Point, explore};
 pub(crate) use facts::Facts;
 pub use frameworks::{Profile as FrameworkProfile, profile};
-pub use rules::{Rule, rules};
 pub(crate) use rules::broken;
-pub use scaling::{CurvePoint, Scaling};
+pub use rules::{Rule, rules};
 pub(crate) use scaling::curve;
+pub use scaling::{CurvePoint, Scaling};
 
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,7 @@ mod times;
 
 pub use estimate::estimate;
 pub(crate) use estimate::grown;
-pub use report::{Remedy, StepReport};
 pub(crate) use partition::Partition;
+pub use report::{Remedy, StepReport};
 pub(crate) use times::{Alone, Rank, Timed, interleaves};
 pub use times::{Costs, Setting, StepTimes};

@@ -190,7 +190,8 @@ impl<'a> Explain<'a> {
                 }
                 let mut other = l.clone();
                 set(&mut other, next);
-                other.sequence_parallel = other.tensor_parallel > 1 && (l.sequence_parallel || l.tensor_parallel == 1);
+                other.sequence_parallel =
+                    other.tensor_parallel > 1 && (l.sequence_parallel || l.tensor_parallel == 1);
                 let inner = other.tensor_parallel * other.pipeline_parallel * other.context_parallel;
                 refit(&mut other, gpus / inner.max(1));
                 if other.pipeline_parallel == 1 || l.pipeline_parallel == 1 {
@@ -207,7 +208,10 @@ impl<'a> Explain<'a> {
         }
         degrees("micro-batch", l.micro_batch, |l, n| l.micro_batch = n);
         for &recompute in Recompute::ALL.iter().filter(|r| **r != l.recompute) {
-            out.push((format!("{recompute} recompute instead of {}", l.recompute), Layout { recompute, ..l.clone() }));
+            out.push((
+                format!("{recompute} recompute instead of {}", l.recompute),
+                Layout { recompute, ..l.clone() },
+            ));
         }
         let strategies = profile(self.site.place.recipe.framework).shardings;
         for &sharding in strategies.iter().filter(|s| **s != l.sharding && l.data_parallel() > 1) {
@@ -241,7 +245,11 @@ impl<'a> Explain<'a> {
         let p = &self.site.place;
         let counts = p.model.counts();
         let parameters = counts.total.saturating_sub(counts.embedding) as f64;
-        if p.recipe.method != Method::Full || p.model.fixed_tokens.is_some() || p.model.is_traced() || parameters <= 0.0 {
+        if p.recipe.method != Method::Full
+            || p.model.fixed_tokens.is_some()
+            || p.model.is_traced()
+            || parameters <= 0.0
+        {
             return Vec::new();
         }
         let data = p.run.tokens.map_or(0.0, |d| 5.4e13 / d);
@@ -277,5 +285,6 @@ fn refit(l: &mut Layout, ranks: u64) {
         _ => ranks,
     };
     l.data_parallel_replicate = if ranks.is_multiple_of(replicas.max(1)) { replicas } else { 1 };
-    l.data_parallel_shard = if l.sharding == Sharding::None { 1 } else { ranks / l.data_parallel_replicate.max(1) };
+    l.data_parallel_shard =
+        if l.sharding == Sharding::None { 1 } else { ranks / l.data_parallel_replicate.max(1) };
 }

@@ -49,10 +49,8 @@ pub fn plan(request: &PlanRequest) -> Result<PlanAnswer> {
         search: &request.search,
         assumptions: &assumptions,
     };
-    let sites: Vec<Site<'_>> = machines
-        .iter()
-        .map(|(cluster, assumptions)| Site { assumptions, ..first.on(cluster) })
-        .collect();
+    let sites: Vec<Site<'_>> =
+        machines.iter().map(|(cluster, assumptions)| Site { assumptions, ..first.on(cluster) }).collect();
     let mut all = Outcome::default();
     for (i, site) in sites.iter().enumerate() {
         let out = site.explore(i);
@@ -104,7 +102,11 @@ pub fn plan(request: &PlanRequest) -> Result<PlanAnswer> {
         why_not,
         changes,
         scaling: request.search.scaling.then(|| variations::scaling(site)),
-        sensitivity: if request.search.sensitivity { variations::sensitivity(site, &layout) } else { Vec::new() },
+        sensitivity: if request.search.sensitivity {
+            variations::sensitivity(site, &layout)
+        } else {
+            Vec::new()
+        },
         warnings: explain.warnings(),
         rejected: rejections(&all, &explain, &request.search),
         front: lines(&all.front),
@@ -223,11 +225,8 @@ impl<'a> Site<'a> {
 fn rank(out: &mut Outcome, objective: crate::search::Objective) {
     sort_by(&mut out.found, |a, b| a.measure.weigh(&b.measure, objective));
     let front = core::mem::take(&mut out.front);
-    out.front = front
-        .iter()
-        .filter(|p| !front.iter().any(|o| o.measure.dominates(&p.measure)))
-        .cloned()
-        .collect();
+    out.front =
+        front.iter().filter(|p| !front.iter().any(|o| o.measure.dominates(&p.measure))).cloned().collect();
     sort_by(&mut out.front, |a, b| a.measure.weigh(&b.measure, crate::search::Objective::Time));
 }
 

@@ -244,7 +244,11 @@ impl fmt::Display for PlanAnswer {
             thousands(self.candidates as f64),
             thousands(self.brute_force as f64),
             thousands(self.costed as f64),
-            if self.stop_reason == StopReason::CandidateLimit { "; the limit of candidates was reached" } else { "" }
+            if self.stop_reason == StopReason::CandidateLimit {
+                "; the limit of candidates was reached"
+            } else {
+                ""
+            }
         )
     }
 }
@@ -279,7 +283,13 @@ impl PlanAnswer {
         if self.front.len() > 1 {
             writeln!(f, "\nNone better in time, money and memory left:")?;
             for p in &self.front {
-                write!(f, "  {:<44} {:>10} {:>10} left", p.name, p.step_time.to_string(), p.headroom.to_string())?;
+                write!(
+                    f,
+                    "  {:<44} {:>10} {:>10} left",
+                    p.name,
+                    p.step_time.to_string(),
+                    p.headroom.to_string()
+                )?;
                 match p.cost {
                     Some(c) => writeln!(f, " {c:>12}", c = c.to_string())?,
                     None => writeln!(f)?,
@@ -300,7 +310,10 @@ impl PlanAnswer {
                 )?;
             }
             if let Some(half) = scaling.half {
-                writeln!(f, "Past {half} GPUs the next one brings less than half of what the first brought.")?;
+                writeln!(
+                    f,
+                    "Past {half} GPUs the next one brings less than half of what the first brought."
+                )?;
             }
             if let Some(knee) = scaling.knee {
                 writeln!(f, "The knee of the curve is at {knee} GPUs.")?;

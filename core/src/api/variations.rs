@@ -14,7 +14,8 @@ const BEYOND: u32 = 4;
 /// The best plan on 1, 2, 4, ... nodes of the kind, up to four times as many as given.
 pub(super) fn scaling(site: &Site<'_>) -> Scaling {
     let given = site.place.cluster.nodes;
-    let mut counts: Vec<u32> = (0..31).map(|i| 1_u32 << i).take_while(|n| *n <= given.saturating_mul(BEYOND)).collect();
+    let mut counts: Vec<u32> =
+        (0..31).map(|i| 1_u32 << i).take_while(|n| *n <= given.saturating_mul(BEYOND)).collect();
     if let Err(at) = counts.binary_search(&given) {
         counts.insert(at, given);
     }

@@ -93,7 +93,12 @@ impl<'a> Stages<'a> {
     }
 
     /// The stage that is fullest.
-    pub(super) fn fullest(&self, samples: f64, layout: &Layout, micro_batches: u64) -> Option<(u64, &Stage<'a>)> {
+    pub(super) fn fullest(
+        &self,
+        samples: f64,
+        layout: &Layout,
+        micro_batches: u64,
+    ) -> Option<(u64, &Stage<'a>)> {
         let (index, _) = self.peaks(samples).fullest(layout, micro_batches)?;
         self.stages.iter().flatten().find(|(i, _)| *i == index).map(|(i, s)| (*i, s))
     }
@@ -102,7 +107,8 @@ impl<'a> Stages<'a> {
     pub(crate) fn figures(&self, peaks: &Peaks, layout: &Layout, micro_batches: u64) -> Figures {
         let (index, peak) = peaks.fullest(layout, micro_batches).unwrap_or_default();
         let outside = Outside::of(peak.total, peak.at_rest, self.recipe, layout);
-        let host = self.stages.iter().flatten().find(|(i, _)| *i == index).map_or(0.0, |(_, s)| s.states().host);
+        let host =
+            self.stages.iter().flatten().find(|(i, _)| *i == index).map_or(0.0, |(_, s)| s.states().host);
         let device = Bytes::of(outside.device(peak.total));
         Figures {
             needed: Bytes::of(outside.needed(peak.total)),
@@ -190,4 +196,3 @@ pub(super) fn in_flight(layout: &Layout, m: u64, stage: u64) -> f64 {
         Schedule::DualPipe => m.min(p + 1.0),
     }
 }
-

@@ -119,10 +119,9 @@ impl Search {
                 in_range(name, n as f64, 1.0, 1e6)?;
             }
         }
-        for (name, limit) in [
-            ("deadline", self.deadline.map(Seconds::get)),
-            ("budget", self.budget.map(Usd::get)),
-        ] {
+        for (name, limit) in
+            [("deadline", self.deadline.map(Seconds::get)), ("budget", self.budget.map(Usd::get))]
+        {
             if let Some(limit) = limit {
                 in_range(name, limit, 0.0, 1e15)?;
             }

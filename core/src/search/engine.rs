@@ -212,7 +212,8 @@ impl<'a> Walk<'a> {
         let mut frame = layout.clone();
         let mut candidate = layout.clone();
         let mut spared = None;
-        let mut sizes = space.micro_batches.iter().filter(|&&b| b <= share && share.is_multiple_of(b)).peekable();
+        let mut sizes =
+            space.micro_batches.iter().filter(|&&b| b <= share && share.is_multiple_of(b)).peekable();
         while let Some(&&first) = sizes.peek() {
             // What else the stages depend on: whether gradients accumulate, and whether a
             // micro-batch is one sequence.

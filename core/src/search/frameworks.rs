@@ -35,8 +35,13 @@ const TORCH: &[Sharding] = &[
 ];
 const FSDP1: &[Sharding] =
     &[Sharding::Ddp, Sharding::FullShard, Sharding::ShardGradOp, Sharding::NoShard, Sharding::HybridShard];
-const PIPELINING: &[Schedule] =
-    &[Schedule::OneFOneB, Schedule::Interleaved, Schedule::ZeroBubbleH1, Schedule::ZeroBubbleV, Schedule::Gpipe];
+const PIPELINING: &[Schedule] = &[
+    Schedule::OneFOneB,
+    Schedule::Interleaved,
+    Schedule::ZeroBubbleH1,
+    Schedule::ZeroBubbleV,
+    Schedule::Gpipe,
+];
 
 /// What a framework can run.
 ///
@@ -145,10 +150,6 @@ impl Profile {
                 l.sharding != Sharding::None && !self.shardings.contains(&family(l.sharding)),
                 "that sharding strategy",
             ),
-            (
-                l.pipeline_parallel > 1 && !self.schedules.contains(&l.pipeline_schedule),
-                "that pipeline schedule",
-            ),
         ]
         .into_iter()
         .find(|(lacking, _)| *lacking)
@@ -172,7 +173,11 @@ pub(super) fn apart(framework: Framework, l: &Layout) -> Option<&'static str> {
     let pipeline = l.pipeline_parallel > 1;
     let torch = matches!(
         framework,
-        Framework::Torch | Framework::Torchtitan | Framework::Torchtune | Framework::LitGpt | Framework::Composer
+        Framework::Torch
+            | Framework::Torchtitan
+            | Framework::Torchtune
+            | Framework::LitGpt
+            | Framework::Composer
     );
     match l.sharding {
         Sharding::Zero2 | Sharding::Zero3 if pipeline => Some("a pipeline"),

@@ -50,79 +50,204 @@ pub const fn rules() -> &'static [Rule] {
 }
 
 const RULES: &[Rule] = &[
-    rule!(Pipeline, "traced", "a traced model runs with data parallelism alone",
-        |f, l| f.traced && l.tensor_parallel * l.context_parallel * l.pipeline_parallel * l.expert_parallel > 1,
-        "a traced model is not split but by data".into()),
-    rule!(Ranks, "tensor inside the node", "tensor-parallel ranks share the fastest link",
+    rule!(
+        Pipeline,
+        "traced",
+        "a traced model runs with data parallelism alone",
+        |f, l| f.traced
+            && l.tensor_parallel * l.context_parallel * l.pipeline_parallel * l.expert_parallel > 1,
+        "a traced model is not split but by data".into()
+    ),
+    rule!(
+        Ranks,
+        "tensor inside the node",
+        "tensor-parallel ranks share the fastest link",
         |f, l| l.tensor_parallel > f.domain || f.domain % l.tensor_parallel != 0 && l.tensor_parallel > 1,
-        format!("{} tensor ranks do not fit the {} GPUs that the fastest link joins", l.tensor_parallel, f.domain)),
-    rule!(Ranks, "heads", "tensor ranks divide the query heads",
+        format!(
+            "{} tensor ranks do not fit the {} GPUs that the fastest link joins",
+            l.tensor_parallel, f.domain
+        )
+    ),
+    rule!(
+        Ranks,
+        "heads",
+        "tensor ranks divide the query heads",
         |f, l| f.heads.iter().any(|(heads, _)| heads % l.tensor_parallel != 0),
-        format!("{} tensor ranks do not divide {} query heads", l.tensor_parallel, first(f, |(h, _)| h))),
-    rule!(Ranks, "key-value heads", "tensor ranks divide the key-value heads, or these divide them",
-        |f, l| f.heads.iter().any(|(_, kv)| kv % l.tensor_parallel != 0 && l.tensor_parallel % kv.max(&1) != 0),
-        format!("{} tensor ranks do not divide {} key-value heads", l.tensor_parallel, first(f, |(_, kv)| kv))),
-    rule!(Ranks, "widths", "tensor ranks divide the products they share",
+        format!("{} tensor ranks do not divide {} query heads", l.tensor_parallel, first(f, |(h, _)| h))
+    ),
+    rule!(
+        Ranks,
+        "key-value heads",
+        "tensor ranks divide the key-value heads, or these divide them",
+        |f, l| f
+            .heads
+            .iter()
+            .any(|(_, kv)| kv % l.tensor_parallel != 0 && l.tensor_parallel % kv.max(&1) != 0),
+        format!(
+            "{} tensor ranks do not divide {} key-value heads",
+            l.tensor_parallel,
+            first(f, |(_, kv)| kv)
+        )
+    ),
+    rule!(
+        Ranks,
+        "widths",
+        "tensor ranks divide the products they share",
         |f, l| f.widths.iter().any(|w| w % l.tensor_parallel != 0),
-        format!("{} tensor ranks do not divide every width of the layers", l.tensor_parallel)),
-    rule!(Ranks, "sequence", "context ranks take two equal chunks of each sequence",
+        format!("{} tensor ranks do not divide every width of the layers", l.tensor_parallel)
+    ),
+    rule!(
+        Ranks,
+        "sequence",
+        "context ranks take two equal chunks of each sequence",
         |f, l| l.context_parallel > 1 && f.batch.seq_len % (2 * l.context_parallel) != 0,
-        format!("{} tokens are not {} equal chunks", f.batch.seq_len, 2 * l.context_parallel)),
-    rule!(Ranks, "whole sequences", "scans, encoders and images see whole sequences",
+        format!("{} tokens are not {} equal chunks", f.batch.seq_len, 2 * l.context_parallel)
+    ),
+    rule!(
+        Ranks,
+        "whole sequences",
+        "scans, encoders and images see whole sequences",
         |f, l| l.context_parallel > 1 && (f.whole_sequences || f.encoder),
-        "the model needs whole sequences on a rank".into()),
-    rule!(Ranks, "experts", "expert ranks divide the experts",
+        "the model needs whole sequences on a rank".into()
+    ),
+    rule!(
+        Ranks,
+        "experts",
+        "expert ranks divide the experts",
         |f, l| l.expert_parallel > 1
             && (f.experts.is_empty() || f.experts.iter().any(|e| e % l.expert_parallel != 0)),
-        format!("{} expert ranks do not divide {} experts", l.expert_parallel,
-            f.experts.first().copied().unwrap_or_default())),
-    rule!(Pipeline, "adapters", "adapters run with data parallelism alone in this framework",
-        |f, l| !f.any_framework && f.adapters && !f.profile.adapters_split
+        format!(
+            "{} expert ranks do not divide {} experts",
+            l.expert_parallel,
+            f.experts.first().copied().unwrap_or_default()
+        )
+    ),
+    rule!(
+        Pipeline,
+        "adapters",
+        "adapters run with data parallelism alone in this framework",
+        |f, l| !f.any_framework
+            && f.adapters
+            && !f.profile.adapters_split
             && l.tensor_parallel * l.context_parallel * l.pipeline_parallel > 1,
-        format!("{} runs adapters with data parallelism alone", f.profile.name)),
-    rule!(Pipeline, "world", "degrees divide the GPUs",
+        format!("{} runs adapters with data parallelism alone", f.profile.name)
+    ),
+    rule!(
+        Pipeline,
+        "world",
+        "degrees divide the GPUs",
         |f, l| f.gpus % (l.tensor_parallel * l.context_parallel * l.pipeline_parallel) != 0,
-        format!("{} x {} x {} does not divide {} GPUs", l.tensor_parallel, l.context_parallel,
-            l.pipeline_parallel, f.gpus)),
-    rule!(Pipeline, "layers", "every stage holds a layer",
+        format!(
+            "{} x {} x {} does not divide {} GPUs",
+            l.tensor_parallel, l.context_parallel, l.pipeline_parallel, f.gpus
+        )
+    ),
+    rule!(
+        Pipeline,
+        "layers",
+        "every stage holds a layer",
         |f, l| !each_holds(f.layers, l.pipeline_parallel),
-        format!("{} layers leave one of {} stages empty", f.layers, l.pipeline_parallel)),
-    rule!(Pipeline, "encoder", "an encoder and its decoder share their stage",
+        format!("{} layers leave one of {} stages empty", f.layers, l.pipeline_parallel)
+    ),
+    rule!(
+        Pipeline,
+        "encoder",
+        "an encoder and its decoder share their stage",
         |f, l| f.encoder && l.pipeline_parallel > 1,
-        "an encoder-decoder is not cut into stages".into()),
-    rule!(Split, "framework", "the framework has it",
+        "an encoder-decoder is not cut into stages".into()
+    ),
+    rule!(
+        Split,
+        "framework",
+        "the framework has it",
         |f, l| !f.any_framework && f.profile.lacks(l).is_some(),
-        format!("{} has no {}", f.profile.name, match f.profile.lacks(l) {
-            Some("that sharding strategy") => l.sharding.name(),
-            Some("that pipeline schedule") => l.pipeline_schedule.name(),
-            Some(what) => what,
-            None => "",
-        })),
-    rule!(Split, "strategy", "the strategy runs beside the other degrees",
+        format!(
+            "{} has no {}",
+            f.profile.name,
+            match f.profile.lacks(l) {
+                Some("that sharding strategy") => l.sharding.name(),
+                Some(what) => what,
+                None => "",
+            }
+        )
+    ),
+    rule!(
+        Split,
+        "strategy",
+        "the strategy runs beside the other degrees",
         |f, l| !f.any_framework && apart(f.framework, l).is_some(),
-        format!("{} does not run beside {}", l.sharding, apart(f.framework, l).unwrap_or_default())),
-    rule!(Split, "replicas", "replicas and shards as the strategy has them",
+        format!("{} does not run beside {}", l.sharding, apart(f.framework, l).unwrap_or_default())
+    ),
+    rule!(
+        Split,
+        "replicas",
+        "replicas and shards as the strategy has them",
         |_, l| !replicas(l),
-        format!("{} has no {} replicas of {} shards", l.sharding, l.data_parallel_replicate, l.data_parallel_shard)),
-    rule!(Split, "expert group", "expert ranks are a part of data, context and tensor ranks",
+        format!(
+            "{} has no {} replicas of {} shards",
+            l.sharding, l.data_parallel_replicate, l.data_parallel_shard
+        )
+    ),
+    rule!(
+        Split,
+        "expert group",
+        "expert ranks are a part of data, context and tensor ranks",
         |_, l| (l.data_parallel() * l.context_parallel * l.tensor_parallel) % l.expert_parallel != 0,
-        format!("{} expert ranks do not divide {}", l.expert_parallel,
-            l.data_parallel() * l.context_parallel * l.tensor_parallel)),
-    rule!(Split, "offload", "only what is sharded leaves the device",
+        format!(
+            "{} expert ranks do not divide {}",
+            l.expert_parallel,
+            l.data_parallel() * l.context_parallel * l.tensor_parallel
+        )
+    ),
+    rule!(
+        Split,
+        "offload",
+        "only what is sharded leaves the device",
         |_, l| kept_on_device(l).is_some(),
-        format!("nothing offloads {}", kept_on_device(l).unwrap_or_default())),
-    rule!(Schedule, "batch", "data ranks and the micro-batch divide the global batch",
+        format!("nothing offloads {}", kept_on_device(l).unwrap_or_default())
+    ),
+    rule!(
+        Schedule,
+        "batch",
+        "data ranks and the micro-batch divide the global batch",
         |f, l| f.batch.global_batch % (l.data_parallel() * l.micro_batch) != 0,
-        format!("{} data ranks x micro-batch {} do not divide {} sequences", l.data_parallel(), l.micro_batch,
-            f.batch.global_batch)),
-    rule!(Schedule, "chunks", "every chunk of the schedule holds a layer",
+        format!(
+            "{} data ranks x micro-batch {} do not divide {} sequences",
+            l.data_parallel(),
+            l.micro_batch,
+            f.batch.global_batch
+        )
+    ),
+    rule!(
+        Schedule,
+        "schedule",
+        "the framework has the schedule",
+        |f, l| !f.any_framework
+            && l.pipeline_parallel > 1
+            && !f.profile.schedules.contains(&l.pipeline_schedule),
+        format!("{} has no {}", f.profile.name, l.pipeline_schedule)
+    ),
+    rule!(
+        Schedule,
+        "chunks",
+        "every chunk of the schedule holds a layer",
         |f, l| !chunks(f.layers, l),
-        format!("{} does not run {} chunks a rank over {} stages of {} layers", l.pipeline_schedule,
-            l.pipeline_chunks, l.pipeline_parallel, f.layers)),
-    rule!(Schedule, "rounds", "micro-batches come in rounds where the schedule needs them",
+        format!(
+            "{} does not run {} chunks a rank over {} stages of {} layers",
+            l.pipeline_schedule, l.pipeline_chunks, l.pipeline_parallel, f.layers
+        )
+    ),
+    rule!(
+        Schedule,
+        "rounds",
+        "micro-batches come in rounds where the schedule needs them",
         |f, l| !rounds(f, l),
-        format!("{} micro-batches are not rounds of {} stages",
-            f.batch.accumulation(l.data_parallel(), l.micro_batch), l.pipeline_parallel)),
+        format!(
+            "{} micro-batches are not rounds of {} stages",
+            f.batch.accumulation(l.data_parallel(), l.micro_batch),
+            l.pipeline_parallel
+        )
+    ),
 ];
 
 fn first(f: &Facts, of: fn((u64, u64)) -> u64) -> u64 {

@@ -68,7 +68,9 @@ fn knee(points: &[CurvePoint]) -> Option<u64> {
     let (first, last) = (points.first()?, points.last()?);
     let x = |p: &CurvePoint| (p.gpus - first.gpus) as f64 / (last.gpus - first.gpus).max(1) as f64;
     let rise = last.tokens_per_second - first.tokens_per_second;
-    let y = |p: &CurvePoint| if rise > 0.0 { (p.tokens_per_second - first.tokens_per_second) / rise } else { 0.0 };
+    let y = |p: &CurvePoint| {
+        if rise > 0.0 { (p.tokens_per_second - first.tokens_per_second) / rise } else { 0.0 }
+    };
     let above = |p: &CurvePoint| y(p) - x(p);
     let highest = points.iter().reduce(|a, b| if above(b) > above(a) { b } else { a })?;
     (points.len() > 2 && above(highest) > 0.01).then_some(highest.gpus)
@@ -92,12 +94,10 @@ mod tests {
             efficiency: 0.0,
             marginal: None,
         };
-        let of = |rates: [f64; 4]| {
-            curve((0..4_u32).zip(rates).map(|(i, r)| point(8 << i, r)).collect())
-        };
+        let of = |rates: [f64; 4]| curve((0..4_u32).zip(rates).map(|(i, r)| point(8 << i, r)).collect());
         let bent = of([8.0, 16.0, 20.0, 21.0]);
-        // 16 more bring 4: a quarter of one each.
-        assert_eq!((bent.knee, bent.half), (Some(16), Some(16)));
+        // The next 16 bring 4, a quarter each; 12 of 13 of the rise is there by 32.
+        assert_eq!((bent.knee, bent.half), (Some(32), Some(16)));
         let straight = of([8.0, 16.0, 32.0, 64.0]);
         assert_eq!((straight.knee, straight.half), (None, None));
         assert_eq!(straight.points[3].efficiency, 1.0);

@@ -29,7 +29,11 @@ pub(super) struct Space {
 impl Space {
     pub(super) fn new(facts: &Facts, search: &Search) -> Self {
         let degrees = |asked: &[u64], most: u64| -> Vec<u64> {
-            if asked.is_empty() { (1..=most).filter(|d| facts.gpus.is_multiple_of(*d)).collect() } else { sorted(asked) }
+            if asked.is_empty() {
+                (1..=most).filter(|d| facts.gpus.is_multiple_of(*d)).collect()
+            } else {
+                sorted(asked)
+            }
         };
         let recompute =
             if search.recompute.is_empty() { Recompute::ALL.to_vec() } else { search.recompute.clone() };
@@ -48,7 +52,7 @@ impl Space {
             recompute,
             offload: offloads(&search.offload),
             micro_batches,
-            schedules: schedules(facts, search),
+            schedules: schedules(search),
         }
     }
 
@@ -58,7 +62,10 @@ impl Space {
             return vec![(Schedule::OneFOneB, 1)];
         }
         let mut out = self.schedules.clone();
-        out.retain(|(_, v)| *v == 1 || each_holds(facts.layers, stages * v));
+        out.retain(|(s, v)| {
+            (facts.any_framework || facts.profile.schedules.contains(s))
+                && (*v == 1 || each_holds(facts.layers, stages * v))
+        });
         out
     }
 }
@@ -77,20 +84,21 @@ fn strategies(facts: &Facts, search: &Search) -> Vec<Sharding> {
     all
 }
 
-fn schedules(facts: &Facts, search: &Search) -> Vec<(Schedule, u64)> {
+fn schedules(search: &Search) -> Vec<(Schedule, u64)> {
     let open = [Schedule::OneFOneB, Schedule::Interleaved, Schedule::ZeroBubbleH1];
-    let of: Vec<Schedule> = if search.schedules.is_empty() {
-        open.into_iter().filter(|s| facts.any_framework || facts.profile.schedules.contains(s)).collect()
-    } else {
-        search.schedules.clone()
-    };
+    let of: Vec<Schedule> =
+        if search.schedules.is_empty() { open.to_vec() } else { search.schedules.clone() };
     let mut out = Vec::new();
     for schedule in of {
         match schedule {
             Schedule::Interleaved if search.pipeline_chunks.is_empty() => {
                 out.extend((2..=MOST_CHUNKS).map(|v| (schedule, v)));
             }
-            Schedule::Interleaved => out.extend(sorted(&search.pipeline_chunks).into_iter().map(|v| (schedule, v))),
+            Schedule::Interleaved => {
+                out.extend(
+                    sorted(&search.pipeline_chunks).into_iter().filter(|v| *v > 1).map(|v| (schedule, v)),
+                );
+            }
             Schedule::ZeroBubbleV | Schedule::DualPipe => out.push((schedule, 2)),
             _ => out.push((schedule, 1)),
         }
@@ -113,7 +121,9 @@ pub(super) fn splits(sharding: Sharding, ranks: u64) -> impl Iterator<Item = (u6
     let many = matches!(sharding, Sharding::Fsdp2 | Sharding::HybridShard | Sharding::HybridShardZero2);
     let alone = !sharding.shards();
     let most = if many { ranks } else { 1 };
-    (1..=most).filter(move |d| ranks.is_multiple_of(*d)).map(move |d| if alone { (ranks, 1) } else { (d, ranks / d) })
+    (1..=most)
+        .filter(move |d| ranks.is_multiple_of(*d))
+        .map(move |d| if alone { (ranks, 1) } else { (d, ranks / d) })
 }
 
 /// One layout of few words: what the rules may be asked about a choice of ranks.

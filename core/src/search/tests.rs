@@ -43,7 +43,8 @@ impl Case {
         let name = dice.one(&["gpt2", "llama-3.1-8b", "llama-2-7b", "qwen3-30b-a3b"]);
         let framework =
             dice.one(&[Framework::Torch, Framework::Megatron, Framework::Torchtitan, Framework::DeepSpeed]);
-        let machines = dice.one(&["1xH100-SXM-80GB", "4xA100-SXM4-80GB", "8xH100-SXM-80GB", "2x8xA100-SXM4-40GB"]);
+        let machines =
+            dice.one(&["1xH100-SXM-80GB", "4xA100-SXM4-80GB", "8xH100-SXM-80GB", "2x8xA100-SXM4-40GB"]);
         let method = if dice.below(4) == 0 { Method::Lora } else { Method::Full };
         let search = Search {
             shardings: dice.some(Sharding::ALL),
@@ -114,8 +115,10 @@ impl Case {
                         for replicas in (1..=data).filter(|r| data % r == 0) {
                             base.data_parallel_replicate = replicas;
                             base.data_parallel_shard = data / replicas;
-                            for (&sharding, &recompute) in
-                                s.shardings.iter().flat_map(|s| self.search.recompute.iter().map(move |r| (s, r)))
+                            for (&sharding, &recompute) in s
+                                .shardings
+                                .iter()
+                                .flat_map(|s| self.search.recompute.iter().map(move |r| (s, r)))
                             {
                                 (base.sharding, base.recompute) = (sharding, recompute);
                                 for offload in &offloads {
@@ -139,7 +142,9 @@ impl Case {
                 chunks.sort_unstable();
                 chunks.dedup();
                 for pipeline_chunks in chunks {
-                    if schedule == Schedule::Interleaved && !self.search.pipeline_chunks.contains(&pipeline_chunks) {
+                    if schedule == Schedule::Interleaved
+                        && !self.search.pipeline_chunks.contains(&pipeline_chunks)
+                    {
                         continue;
                     }
                     let one = base.pipeline_parallel == 1;
@@ -191,7 +196,8 @@ fn brute_force_agrees() {
         most = most.max(layouts.len());
         assert_eq!(out.space, layouts.len() as u64, "case {i}: {:?}", case.search);
         let objective = case.search.objective;
-        let costed: Vec<(&Layout, Measure)> = layouts.iter().filter_map(|l| Some((l, case.cost(l)?))).collect();
+        let costed: Vec<(&Layout, Measure)> =
+            layouts.iter().filter_map(|l| Some((l, case.cost(l)?))).collect();
         let referee = costed.iter().reduce(|a, b| if b.1.weigh(&a.1, objective).is_lt() { b } else { a });
         let found = best(&out, objective);
         assert_eq!(found.map(|p| p.measure), referee.map(|(_, m)| *m), "case {i}: {:?}", case.search);

@@ -88,9 +88,9 @@ fn terms(lines: &'static [Line], t: &StepTimes) -> Terms<Seconds> {
 
 /// The term that takes longer after a change by most, and by how many seconds.
 pub(crate) fn grown(before: &StepTimes, after: &StepTimes) -> (&'static str, f64) {
-    TIME.iter().map(|(name, .., of)| (*name, of(after) - of(before))).fold(("", 0.0), |worst, one| {
-        if one.1 > worst.1 { one } else { worst }
-    })
+    TIME.iter()
+        .map(|(name, .., of)| (*name, of(after) - of(before)))
+        .fold(("", 0.0), |worst, one| if one.1 > worst.1 { one } else { worst })
 }
 
 /// What one optimizer step takes and where the time goes.

@@ -362,7 +362,8 @@ impl<'a> Composer<'a> {
             once_per_rank: fused,
         };
         let total = 2.0 * self.s.fabric.dispatch(c.routed_bytes, &self.ep, &copies);
-        let exposed = if runtime.moe_overlap.unwrap_or(interleaves(self.layout)) { EXPERT_EXPOSED } else { 1.0 };
+        let exposed =
+            if runtime.moe_overlap.unwrap_or(interleaves(self.layout)) { EXPERT_EXPOSED } else { 1.0 };
         (total * exposed, total * (1.0 - exposed))
     }
 
