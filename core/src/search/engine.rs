@@ -4,7 +4,7 @@ use super::ask::{Objective, Search, StopReason};
 use super::facts::Facts;
 use super::front::{Front, Measure};
 use super::rules::{Level, runs};
-use super::space::{Space, ranks, splits};
+use super::space::{Space, divisors, ranks, splits};
 use crate::cluster::Cluster;
 use crate::layout::{Layout, Recompute, Schedule, Sharding};
 use crate::memory::{Figures, Memo, Peaks, Stages};
@@ -179,6 +179,7 @@ impl<'a> Walk<'a> {
         if !self.ground.batch.global_batch.is_multiple_of(data) {
             return Some(());
         }
+        let divisors = divisors(data);
         let open = self.ground.search.shardings.is_empty();
         let Some(&(schedule, chunks)) = pipeline.schedules.first() else { return Some(()) };
         (layout.pipeline_schedule, layout.pipeline_chunks) = (schedule, chunks);
@@ -193,7 +194,7 @@ impl<'a> Walk<'a> {
                 self.best = None;
                 for offload in &space.offload {
                     layout.offload.clone_from(offload);
-                    for (replicas, shards) in splits(sharding, data) {
+                    for (replicas, shards) in splits(sharding, &divisors) {
                         (layout.data_parallel_replicate, layout.data_parallel_shard) = (replicas, shards);
                         if self.facts.hold(Level::Split, layout) {
                             self.split(space, pipeline, layout, memo)?;

@@ -10,6 +10,9 @@ pub(crate) struct Facts {
     pub(super) gpus: u64,
     /// Ranks that the fastest link of a node or rack joins.
     pub(super) domain: u64,
+    /// Transformers models on one node: their trainers split by data from a config alone, and only
+    /// what a request lists is split otherwise.
+    pub(super) by_data: bool,
     pub(super) batch: Batch,
     pub(super) layers: u64,
     /// Query heads and key-value heads of each kind of attention.
@@ -40,6 +43,7 @@ impl Facts {
         let mut facts = Self {
             gpus: cluster.gpus(),
             domain: u64::from(cluster.domain.max(cluster.gpus_per_node)).max(1),
+            by_data: recipe.framework == Framework::Torch && cluster.nodes <= 1 && !any_framework,
             batch: *batch,
             layers: model.layers(),
             heads: Vec::new(),

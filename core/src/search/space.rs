@@ -29,18 +29,24 @@ pub(super) struct Space {
 impl Space {
     pub(super) fn new(facts: &Facts, search: &Search) -> Self {
         let degrees = |asked: &[u64], most: u64| -> Vec<u64> {
+            let most = if facts.by_data { 1 } else { most };
             if asked.is_empty() {
                 (1..=most).filter(|d| facts.gpus.is_multiple_of(*d)).collect()
             } else {
-                sorted(asked)
+                // What does not divide the GPUs breaks a rule.
+                let mut list = sorted(asked);
+                list.retain(|d| facts.gpus.is_multiple_of(*d));
+                list
             }
         };
         let recompute =
-            if search.recompute.is_empty() { Recompute::ALL.to_vec() } else { search.recompute.clone() };
+            if search.recompute.is_empty() { Recompute::ALL.to_vec() } else { once(&search.recompute) };
         let micro_batches = if search.micro_batches.is_empty() {
             (0..31).map(|i| 1_u64 << i).collect()
         } else {
-            sorted(&search.micro_batches)
+            let mut list = sorted(&search.micro_batches);
+            list.retain(|b| facts.batch.global_batch.is_multiple_of(*b));
+            list
         };
         let most_experts = if facts.experts.is_empty() { 1 } else { MOST_RANKS };
         Self {
@@ -73,7 +79,7 @@ impl Space {
 /// Strategies to look at: those asked for, else all that the framework has.
 fn strategies(facts: &Facts, search: &Search) -> Vec<Sharding> {
     if !search.shardings.is_empty() {
-        return search.shardings.clone();
+        return once(&search.shardings);
     }
     let mut all = vec![Sharding::None];
     if facts.any_framework {
@@ -108,22 +114,31 @@ fn schedules(search: &Search) -> Vec<(Schedule, u64)> {
 
 /// Nothing, each thing that may leave alone, and all of them.
 fn offloads(may: &[Offload]) -> Vec<Vec<Offload>> {
+    let may = once(may);
     let mut out = vec![Vec::new()];
     out.extend(may.iter().map(|o| vec![*o]));
     if may.len() > 1 {
-        out.push(may.to_vec());
+        out.push(may);
     }
     out
 }
 
-/// Ways to split `ranks` data-parallel ranks into replicas and shards, most shards first.
-pub(super) fn splits(sharding: Sharding, ranks: u64) -> impl Iterator<Item = (u64, u64)> {
+/// Ways to split data-parallel ranks into replicas and shards, most shards first. `divisors` are
+/// those of the ranks, rising.
+pub(super) fn splits(sharding: Sharding, divisors: &[u64]) -> impl Iterator<Item = (u64, u64)> {
     let many = matches!(sharding, Sharding::Fsdp2 | Sharding::HybridShard | Sharding::HybridShardZero2);
-    let alone = !sharding.shards();
-    let most = if many { ranks } else { 1 };
-    (1..=most)
-        .filter(move |d| ranks.is_multiple_of(*d))
-        .map(move |d| if alone { (ranks, 1) } else { (d, ranks / d) })
+    let ranks = divisors.last().copied().unwrap_or(1);
+    let count = if many { divisors.len() } else { 1 };
+    let shards = sharding.shards();
+    divisors.iter().take(count).map(move |&d| if shards { (d, ranks / d) } else { (ranks, 1) })
+}
+
+/// The divisors of a number, rising.
+pub(super) fn divisors(n: u64) -> Vec<u64> {
+    let mut out: Vec<u64> = (1..).take_while(|d| d * d <= n).filter(|d| n.is_multiple_of(*d)).collect();
+    let large: Vec<u64> = out.iter().rev().map(|d| n / d).filter(|d| d * d > n).collect();
+    out.extend(large);
+    out
 }
 
 /// One layout of few words: what the rules may be asked about a choice of ranks.
@@ -135,6 +150,17 @@ pub(super) fn ranks(tensor: u64, context: u64, expert: u64) -> Layout {
         expert_parallel: expert,
         ..Layout::default()
     }
+}
+
+/// A list without repeats, in its order.
+fn once<T: Copy + PartialEq>(list: &[T]) -> Vec<T> {
+    let mut out = Vec::new();
+    for item in list {
+        if !out.contains(item) {
+            out.push(*item);
+        }
+    }
+    out
 }
 
 fn sorted(list: &[u64]) -> Vec<u64> {
