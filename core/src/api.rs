@@ -16,6 +16,7 @@ mod text;
 mod variations;
 mod verbs;
 
+pub use crate::search::{Objective, Search, StopReason};
 pub use answer::{
     Change, EstimateAnswer, Fit, PlanAnswer, PlanLine, Price, Rejection, RunReport, Sensitivity, Verdict,
     Warning,
@@ -24,7 +25,6 @@ pub use compare::{CompareAnswer, CompareLine, CompareRequest, Compared, Contende
 pub use estimate::estimate;
 pub use outlook::{CheckpointOutlook, Deadline, LossOutlook, OfferLine, RunOutlook, ServingOutlook, Spread};
 pub use plan::plan;
-pub use crate::search::{Objective, Search, StopReason};
 pub use request::{CatalogRequest, DescribeModelRequest, EstimateRequest, PlanRequest, SCHEMA_VERSION};
 pub use run::{Checkpointing, Expenses, Faults, Hazard, LossPolicy, Owned, Run, SaveMode, Serving};
 pub use verbs::{VERBS, call, call_json, call_text};
