@@ -594,6 +594,12 @@ export interface PlanRequest {
   recipe?: Recipe;
   /** What may vary. */
   search?: Search;
+  /** Other machines that the run could have instead. */
+  alternatives?: MachinesOrName[];
+  /** Layouts to explain: why not these? A shard degree of 0 means all ranks left. */
+  why_not?: LayoutInput[];
+  /** The layout in use: what to change first is told. */
+  current?: LayoutInput | null;
   /** How much is trained, and at which price. */
   run?: Run;
   /** Catalogue rows of the user's own. */
@@ -812,15 +818,39 @@ export interface Search {
   tensor_parallel?: number[];
   /** Pipeline degrees to consider. */
   pipeline_parallel?: number[];
+  /** Chunks a rank that an interleaved schedule may have. */
+  pipeline_chunks?: number[];
+  /** Context-parallel degrees to consider. */
+  context_parallel?: number[];
+  /** Expert-parallel degrees to consider. */
+  expert_parallel?: number[];
+  /** Pipeline schedules to consider; left open: 1F1B, interleaved and zero-bubble H1, as the
+   * framework has them. */
+  schedules?: Schedule[];
+  /** What may leave the device; unlike the other lists, an empty one means nothing. */
+  offload?: Offload[];
   /** What is made least. */
   objective?: Objective;
+  /** The run must be over within this time, in seconds. It needs a run. */
+  deadline?: Seconds | null;
+  /** The run must cost no more than this, in US dollars. It needs a run. */
+  budget?: Usd | null;
   /** Memory to leave free, as a share of the accelerator's usable memory, 0 to 0.9. */
   headroom?: number;
+  /** Whether layouts are looked at that the recipe's framework does not run. */
+  any_framework?: boolean;
+  /** Whether the best plan is also sought on fewer and on more machines of the kind. */
+  scaling?: boolean;
+  /** Whether the best plan is also sought for other prices, networks and batches. */
+  sensitivity?: boolean;
   /** Plans to list beside the best. */
   list?: number;
   /** Candidates after which the search stops. */
   max_candidates?: number;
 }
+
+/** A duration, in seconds. */
+export type Seconds = number;
 
 /** How the result is served, on one GPU. */
 export interface Serving {
@@ -894,6 +924,9 @@ export interface StorageOfferInput {
   /** What else a reader must know. */
   note?: string | null;
 }
+
+/** An amount of money, in US dollars. */
+export type Usd = number;
 
 /** Releases of the libraries that train. None means the newest known. */
 export interface Versions {
@@ -1026,6 +1059,20 @@ export interface CatalogRows {
   storage?: StorageOffer[];
   /** What the short names in `source` stand for, by id. */
   sources?: Source[];
+}
+
+/** A change to the layout in use. */
+export interface Change {
+  /** What is changed, in words. */
+  change: string;
+  /** The layout after it. */
+  layout: Layout;
+  /** Step time after it. */
+  step_time: Seconds;
+  /** What it saves a step; none when the layout in use does not fit. */
+  saves: Seconds | null;
+  /** What it saves over the run. */
+  saves_money: Usd | null;
 }
 
 /** A way for bytes: its nominal rate and what is known of how collectives use it. */
@@ -1183,6 +1230,31 @@ export interface Compared {
   verdict: Verdict;
   /** What binds. */
   reason: string;
+}
+
+/** The best plan on so many machines. */
+export interface CurvePoint {
+  /** Nodes. */
+  nodes: number;
+  /** GPUs. */
+  gpus: number;
+  /** How a person names the layout. */
+  name: string;
+  /** The layout. */
+  layout: Layout;
+  /** Step time. */
+  step_time: Seconds;
+  /** Tokens per second of the whole cluster. */
+  tokens_per_second: number;
+  /** Wall time of the run. */
+  run_time: Seconds | null;
+  /** Money of the run. */
+  cost: Usd | null;
+  /** Tokens per second and GPU, over those of the first point. */
+  efficiency: number;
+  /** Tokens per second that each GPU more than at the point before brings, over those of a GPU of
+   * the first point; none at the first. */
+  marginal: number | null;
 }
 
 /** A deadline and its chance. */
@@ -1589,12 +1661,30 @@ export interface PlanAnswer {
   best: EstimateAnswer;
   /** The best plan of each strategy and recompute setting that fits, best first. */
   ranked: PlanLine[];
+  /** Plans of which none betters another in time, money and memory left, fastest first. */
+  front: PlanLine[];
   /** Strategies that do not fit or cannot run. */
   rejected: Rejection[];
+  /** Layouts one change away from the best, and why not these. */
+  neighbours: Rejection[];
+  /** The layouts asked about, and why not these. */
+  why_not: Rejection[];
+  /** What to change first about the layout in use, most time saved first. */
+  changes: Change[];
+  /** Time and money over the number of machines, when asked for. */
+  scaling: Scaling | null;
+  /** What becomes of the plan when the request changes, when asked for. */
+  sensitivity: Sensitivity[];
+  /** What the figures do not show. */
+  warnings: Warning[];
   /** When nothing fits: changes that would make it fit, cheapest first. */
   nearest_changes: string[];
   /** Candidates looked at. */
   candidates: number;
+  /** Of those, the ones that fit and were costed in full. */
+  costed: number;
+  /** Candidates that brute force would look at: those spared by a bound included. */
+  brute_force: number;
   /** Why the search ended. */
   stop_reason: StopReason;
 }
@@ -1605,6 +1695,8 @@ export interface PlanLine {
   name: string;
   /** The layout. */
   layout: Layout;
+  /** The machines, where the request names several. */
+  machines: string | null;
   /** Micro-batches per optimizer step on each data-parallel rank. */
   gradient_accumulation: number;
   /** Device memory of the fullest rank. */
@@ -1703,6 +1795,8 @@ export interface Rejection {
   reason: string;
   /** What it needs more than there is; none when a rule and not memory forbids it. */
   shortfall: Bytes | null;
+  /** The rule that forbids it, if one does. */
+  rule: string | null;
 }
 
 /** What a change would buy. */
@@ -1769,13 +1863,36 @@ export interface RunReport {
   offers?: OfferLine[];
 }
 
-/** A duration, in seconds. */
-export type Seconds = number;
+/** The scaling curve. */
+export interface Scaling {
+  /** From few machines to many; counts on which nothing fits are left out. */
+  points: CurvePoint[];
+  /** GPUs at the knee: where the curve lies highest above the line between its ends (Satopaa 2011). */
+  knee: number | null;
+  /** GPUs past which the next GPU brings less than half of what the first ones brought each. */
+  half: number | null;
+}
 
 /** A sum that keeps its terms. */
 export interface SecondsTerms {
   total: Seconds;
   terms: Term2[];
+}
+
+/** What becomes of the plan when something about the request changes. */
+export interface Sensitivity {
+  /** What changes. */
+  change: string;
+  /** How a person names the best layout then; none when nothing fits. */
+  name: string | null;
+  /** Whether another layout is best then. */
+  other_plan: boolean;
+  /** Its step time. */
+  step_time: Seconds | null;
+  /** Tokens per second of the whole cluster. */
+  tokens_per_second: number | null;
+  /** Money of the run. */
+  cost: Usd | null;
 }
 
 /** How the result is served, on one GPU. */
@@ -1922,9 +2039,6 @@ export interface Term3 {
 /** What a line of a comparison counts. */
 export type Unit = "bytes" | "seconds" | "usd" | "count" | "share";
 
-/** An amount of money, in US dollars. */
-export type Usd = number;
-
 /** A price per time, in US dollars per second. Prints as USD/h. */
 export type UsdPerSecond = number;
 
@@ -1936,6 +2050,14 @@ export interface UsdTerms {
 
 /** Whether the fullest rank fits its accelerator. */
 export type Verdict = "fits" | "tight" | "does_not_fit";
+
+/** Something the figures do not show. */
+export interface Warning {
+  /** In one sentence with its figure. */
+  says: string;
+  /** Paper it follows. */
+  source: string;
+}
 
 /** A power draw, in watts. */
 export type Watts = number;

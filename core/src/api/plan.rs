@@ -57,7 +57,13 @@ pub fn plan(request: &PlanRequest) -> Result<PlanAnswer> {
         all.found.extend(out.found);
         all.front.extend(out.front);
         if i == 0 {
-            (all.misses, all.late) = (out.misses, out.late);
+            all.late = out.late;
+            // What a bound ruled out is costed in full here.
+            let whole = |(layout, _): (Layout, Bytes)| {
+                let needed = site.place.memory(&layout, &batch).needed;
+                (layout, needed)
+            };
+            all.misses = out.misses.into_iter().map(whole).collect();
         }
         all.seen += out.seen;
         all.costed += out.costed;
@@ -261,8 +267,7 @@ fn nearest(misses: &[(Layout, Bytes)]) -> Option<&(Layout, Bytes)> {
 fn rejections(all: &Outcome, explain: &Explain<'_>, search: &Search) -> Vec<Rejection> {
     let fits = |s| all.found.iter().any(|p| p.layout.sharding == s);
     let mut out: Vec<Rejection> = Vec::new();
-    for (layout, _) in all.misses.iter().filter(|(l, _)| !fits(l.sharding)) {
-        let needed = explain.site.place.memory(layout, &explain.site.batch).needed;
+    for (layout, needed) in all.misses.iter().filter(|(l, _)| !fits(l.sharding)) {
         let budget = explain.site.budget();
         out.push(Rejection {
             reason: format!(
@@ -273,7 +278,7 @@ fn rejections(all: &Outcome, explain: &Explain<'_>, search: &Search) -> Vec<Reje
             ),
             name: plan_name(layout),
             layout: layout.clone(),
-            shortfall: Some(needed - budget),
+            shortfall: Some(*needed - budget),
             rule: None,
         });
     }

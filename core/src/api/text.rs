@@ -253,6 +253,9 @@ impl fmt::Display for PlanAnswer {
     }
 }
 
+/// Plans of the front that a person is shown.
+const FRONT: usize = 12;
+
 impl PlanAnswer {
     fn fmt_reasons(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (title, list) in [("Asked about:", &self.why_not), ("One change away:", &self.neighbours)] {
@@ -282,18 +285,23 @@ impl PlanAnswer {
     fn fmt_curves(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.front.len() > 1 {
             writeln!(f, "\nNone better in time, money and memory left:")?;
-            for p in &self.front {
+            for p in self.front.iter().take(FRONT) {
                 write!(
                     f,
-                    "  {:<44} {:>10} {:>10} left",
+                    "  {:<44} {:>5} {:<10} {:>10} {:>10} left",
                     p.name,
+                    p.layout.micro_batch,
+                    recompute_name(p.layout.recompute),
                     p.step_time.to_string(),
                     p.headroom.to_string()
                 )?;
                 match p.cost {
-                    Some(c) => writeln!(f, " {c:>12}", c = c.to_string())?,
+                    Some(c) => writeln!(f, " {:>12}", c.to_string())?,
                     None => writeln!(f)?,
                 }
+            }
+            if let more @ 1.. = self.front.len().saturating_sub(FRONT) {
+                writeln!(f, "  and {more} more")?;
             }
         }
         if let Some(scaling) = &self.scaling {

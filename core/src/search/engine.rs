@@ -231,6 +231,7 @@ impl<'a> Walk<'a> {
                     continue;
                 }
                 if at_rest > self.budget {
+                    self.out.seen += 1;
                     self.miss(&candidate, at_rest);
                     self.out.space += pipeline.runs(micro_batches);
                     spared = Some(Spared { accumulates: micro_batches > 1, alone: true });
@@ -338,11 +339,15 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Notes a layout that does not fit.
+    /// Notes a layout that does not fit: of those that need as much, the one that recomputes most at
+    /// the smallest micro-batch.
     fn miss(&mut self, layout: &Layout, needed: Bytes) {
+        let key = |l: &Layout, needed: Bytes| (needed, core::cmp::Reverse(l.recompute), l.micro_batch);
         let known = self.out.misses.iter_mut().find(|(l, _)| l.sharding == layout.sharding);
         match known {
-            Some(nearest) if needed < nearest.1 => *nearest = (layout.clone(), needed),
+            Some(nearest) if key(layout, needed) < key(&nearest.0, nearest.1) => {
+                *nearest = (layout.clone(), needed);
+            }
             Some(_) => {}
             None => self.out.misses.push((layout.clone(), needed)),
         }
