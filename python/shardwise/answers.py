@@ -14,6 +14,7 @@ __all__ = [
     "Assumption",
     "BytesTerms",
     "CatalogRows",
+    "Change",
     "Channel",
     "CheckpointOutlook",
     "Cluster",
@@ -21,6 +22,7 @@ __all__ = [
     "CompareLine",
     "Compared",
     "ContextStyle",
+    "CurvePoint",
     "Deadline",
     "EstimateAnswer",
     "Fit",
@@ -50,8 +52,10 @@ __all__ = [
     "Reshard",
     "RunOutlook",
     "RunReport",
+    "Scaling",
     "Schedule",
     "SecondsTerms",
+    "Sensitivity",
     "ServingOutlook",
     "Sharding",
     "Source",
@@ -63,6 +67,7 @@ __all__ = [
     "Unit",
     "UsdTerms",
     "Verdict",
+    "Warning",
     "Wrap",
 ]
 
@@ -217,6 +222,26 @@ class CatalogRows:
 
     sources: tuple[Source, ...] = ()
     """What the short names in `source` stand for, by id."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """A change to the layout in use."""
+
+    change: str
+    """What is changed, in words."""
+
+    layout: Layout
+    """The layout after it."""
+
+    step_time: float
+    """Step time after it."""
+
+    saves: float | None
+    """What it saves a step; none when the layout in use does not fit."""
+
+    saves_money: float | None
+    """What it saves over the run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -455,6 +480,44 @@ class Compared:
 
 ContextStyle: TypeAlias = Literal["ring", "all_to_all"]
 """How a sequence is split over the context-parallel group."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurvePoint:
+    """The best plan on so many machines."""
+
+    nodes: int
+    """Nodes."""
+
+    gpus: int
+    """GPUs."""
+
+    name: str
+    """How a person names the layout."""
+
+    layout: Layout
+    """The layout."""
+
+    step_time: float
+    """Step time."""
+
+    tokens_per_second: float
+    """Tokens per second of the whole cluster."""
+
+    run_time: float | None
+    """Wall time of the run."""
+
+    cost: float | None
+    """Money of the run."""
+
+    efficiency: float
+    """Tokens per second and GPU, over those of the first point."""
+
+    marginal: float | None
+    """Tokens per second that each GPU more than at the point before brings, over those of a GPU
+
+    of the first point; none at the first.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1029,14 +1092,41 @@ class PlanAnswer:
     ranked: tuple[PlanLine, ...]
     """The best plan of each strategy and recompute setting that fits, best first."""
 
+    front: tuple[PlanLine, ...]
+    """Plans of which none betters another in time, money and memory left, fastest first."""
+
     rejected: tuple[Rejection, ...]
     """Strategies that do not fit or cannot run."""
+
+    neighbours: tuple[Rejection, ...]
+    """Layouts one change away from the best, and why not these."""
+
+    why_not: tuple[Rejection, ...]
+    """The layouts asked about, and why not these."""
+
+    changes: tuple[Change, ...]
+    """What to change first about the layout in use, most time saved first."""
+
+    scaling: Scaling | None
+    """Time and money over the number of machines, when asked for."""
+
+    sensitivity: tuple[Sensitivity, ...]
+    """What becomes of the plan when the request changes, when asked for."""
+
+    warnings: tuple[Warning, ...]
+    """What the figures do not show."""
 
     nearest_changes: tuple[str, ...]
     """When nothing fits: changes that would make it fit, cheapest first."""
 
     candidates: int
     """Candidates looked at."""
+
+    costed: int
+    """Of those, the ones that fit and were costed in full."""
+
+    brute_force: int
+    """Candidates that brute force would look at: those spared by a bound included."""
 
     stop_reason: StopReason
     """Why the search ended."""
@@ -1051,6 +1141,9 @@ class PlanLine:
 
     layout: Layout
     """The layout."""
+
+    machines: str | None
+    """The machines, where the request names several."""
 
     gradient_accumulation: int
     """Micro-batches per optimizer step on each data-parallel rank."""
@@ -1206,6 +1299,9 @@ class Rejection:
     shortfall: float | None
     """What it needs more than there is; none when a rule and not memory forbids it."""
 
+    rule: str | None
+    """The rule that forbids it, if one does."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Remedy:
@@ -1292,6 +1388,23 @@ class RunReport:
     """Ways of paying for the machines, side by side; there when asked."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Scaling:
+    """The scaling curve."""
+
+    points: tuple[CurvePoint, ...]
+    """From few machines to many; counts on which nothing fits are left out."""
+
+    knee: int | None
+    """GPUs at the knee:
+
+    where the curve lies highest above the line between its ends (Satopaa 2011).
+    """
+
+    half: int | None
+    """GPUs past which the next GPU brings less than half of what the first ones brought each."""
+
+
 Schedule: TypeAlias = Literal[
     "gpipe",
     "1f1b",
@@ -1313,6 +1426,29 @@ class SecondsTerms:
 
     terms: tuple[Term, ...]
     """No description."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sensitivity:
+    """What becomes of the plan when something about the request changes."""
+
+    change: str
+    """What changes."""
+
+    name: str | None
+    """How a person names the best layout then; none when nothing fits."""
+
+    other_plan: bool
+    """Whether another layout is best then."""
+
+    step_time: float | None
+    """Its step time."""
+
+    tokens_per_second: float | None
+    """Tokens per second of the whole cluster."""
+
+    cost: float | None
+    """Money of the run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1528,6 +1664,18 @@ class UsdTerms:
 
 Verdict: TypeAlias = Literal["fits", "tight", "does_not_fit"]
 """Whether the fullest rank fits its accelerator."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Warning:
+    """Something the figures do not show."""
+
+    says: str
+    """In one sentence with its figure."""
+
+    source: str
+    """Paper it follows."""
+
 
 Wrap: TypeAlias = Literal["layers", "layers+embed+head", "model"]
 """Which modules form one unit of FSDP."""

@@ -953,6 +953,15 @@ class PlanRequest(TypedDict, total=False):
     search: Search
     """What may vary."""
 
+    alternatives: Sequence[MachinesOrName]
+    """Other machines that the run could have instead."""
+
+    why_not: Sequence[Layout]
+    """Layouts to explain: why not these? A shard degree of 0 means all ranks left."""
+
+    current: Layout | None
+    """The layout in use: what to change first is told."""
+
     run: Run
     """How much is trained, and at which price."""
 
@@ -1274,11 +1283,44 @@ class Search(TypedDict, total=False):
     pipeline_parallel: Sequence[int]
     """Pipeline degrees to consider."""
 
+    pipeline_chunks: Sequence[int]
+    """Chunks a rank that an interleaved schedule may have."""
+
+    context_parallel: Sequence[int]
+    """Context-parallel degrees to consider."""
+
+    expert_parallel: Sequence[int]
+    """Expert-parallel degrees to consider."""
+
+    schedules: Sequence[Schedule]
+    """Pipeline schedules to consider;
+
+    left open: 1F1B, interleaved and zero-bubble H1, as the framework has them.
+    """
+
+    offload: Sequence[Offload]
+    """What may leave the device; unlike the other lists, an empty one means nothing."""
+
     objective: Objective
     """What is made least."""
 
+    deadline: float | None
+    """The run must be over within this time, in seconds. It needs a run."""
+
+    budget: float | None
+    """The run must cost no more than this, in US dollars. It needs a run."""
+
     headroom: float
     """Memory to leave free, as a share of the accelerator's usable memory, 0 to 0.9."""
+
+    any_framework: bool
+    """Whether layouts are looked at that the recipe's framework does not run."""
+
+    scaling: bool
+    """Whether the best plan is also sought on fewer and on more machines of the kind."""
+
+    sensitivity: bool
+    """Whether the best plan is also sought for other prices, networks and batches."""
 
     list: int
     """Plans to list beside the best."""
