@@ -239,7 +239,7 @@ impl<'a> Explain<'a> {
         out
     }
 
-    /// Source: McCandlish 2018 (the critical batch); Kaplan 2020, equations 1.6 and 5.3 for its
+    /// Source: `McCandlish` 2018 (the critical batch); Kaplan 2020, equations 1.6 and 5.3 for its
     /// size: `L = ((N_c / N)^(a_N / a_D) + D_c / D)^a_D`, `B = B* / L^(1 / a_B)`.
     pub(super) fn warnings(&self) -> Vec<Warning> {
         let p = &self.site.place;

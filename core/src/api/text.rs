@@ -24,9 +24,11 @@ fn degrees(l: &Layout) -> String {
         }
     }
     if l.pipeline_parallel > 1 && l.pipeline_schedule != Schedule::OneFOneB {
-        out.push_str(&format!(", {}", l.pipeline_schedule));
+        out.push_str(", ");
+        out.push_str(l.pipeline_schedule.name());
         if l.pipeline_chunks > 1 {
-            out.push_str(&format!(" x {}", l.pipeline_chunks));
+            out.push_str(" x ");
+            out.push_str(&l.pipeline_chunks.to_string());
         }
     }
     out

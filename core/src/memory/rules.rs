@@ -114,8 +114,8 @@ impl<'a> Mode<'a> {
             accumulates,
             weight_grads,
         } = *self;
-        [compute, residual, weight, seq, tp, vocab, expert_share]
-            == [o.compute, o.residual, o.weight, o.seq, o.tp, o.vocab, o.expert_share]
+        [compute, residual, weight, seq, tp, vocab, expert_share].map(f64::to_bits)
+            == [o.compute, o.residual, o.weight, o.seq, o.tp, o.vocab, o.expert_share].map(f64::to_bits)
             && [autocast, train_base, sequence_parallel, dropout, input_grad]
                 == [o.autocast, o.train_base, o.sequence_parallel, o.dropout, o.input_grad]
             && [batched, recomputed, accumulates] == [o.batched, o.recomputed, o.accumulates]

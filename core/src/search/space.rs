@@ -135,7 +135,7 @@ pub(super) fn splits(sharding: Sharding, divisors: &[u64]) -> impl Iterator<Item
 
 /// The divisors of a number, rising.
 pub(super) fn divisors(n: u64) -> Vec<u64> {
-    let mut out: Vec<u64> = (1..).take_while(|d| d * d <= n).filter(|d| n.is_multiple_of(*d)).collect();
+    let mut out: Vec<u64> = (1..=n).take_while(|d| d * d <= n).filter(|d| n.is_multiple_of(*d)).collect();
     let large: Vec<u64> = out.iter().rev().map(|d| n / d).filter(|d| d * d > n).collect();
     out.extend(large);
     out

@@ -64,7 +64,7 @@ impl Case {
         };
         Self {
             model: ModelSpec::from(name).resolve("model").unwrap(),
-            recipe: Recipe { framework, method, ..Recipe::default() },
+            recipe: Recipe { method, framework, ..Recipe::default() },
             cluster: ClusterSpec::from(machines).resolve(Catalog::embedded()).unwrap().0,
             batch: Batch { seq_len: dice.one(&[512, 1024]), global_batch: dice.one(&[16, 24, 64]) },
             search,
@@ -234,7 +234,7 @@ fn a_constraint_never_improves() {
             _ => bound.pipeline_parallel.truncate(1),
         }
         if let Some(p) = best(&case.explore(&bound), objective) {
-            let least = best(&free, objective).map(|p| p.measure).unwrap_or(p.measure);
+            let least = best(&free, objective).map_or(p.measure, |p| p.measure);
             assert!(!p.measure.weigh(&least, objective).is_lt());
         }
     }
