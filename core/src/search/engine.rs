@@ -231,7 +231,7 @@ impl<'a> Walk<'a> {
                     continue;
                 }
                 if at_rest > self.budget {
-                    self.out.seen += 1;
+                    self.look()?;
                     self.miss(&candidate, at_rest);
                     self.out.space += pipeline.runs(micro_batches);
                     spared = Some(Spared { accumulates: micro_batches > 1, alone: true });
@@ -244,6 +244,16 @@ impl<'a> Walk<'a> {
                 }
             }
         }
+        Some(())
+    }
+
+    /// Counts one more layout, unless that is one too many.
+    fn look(&mut self) -> Full {
+        if self.out.seen >= self.ground.search.max_candidates {
+            self.out.stop = StopReason::CandidateLimit;
+            return None;
+        }
+        self.out.seen += 1;
         Some(())
     }
 
@@ -262,11 +272,7 @@ impl<'a> Walk<'a> {
             if !runs(schedule, pipeline.degree, micro_batches) {
                 continue;
             }
-            if self.out.seen >= self.ground.search.max_candidates {
-                self.out.stop = StopReason::CandidateLimit;
-                return None;
-            }
-            self.out.seen += 1;
+            self.look()?;
             self.out.space += 1;
             (layout.pipeline_schedule, layout.pipeline_chunks) = (schedule, chunks);
             let memory = stages.figures(peaks, layout, micro_batches);
