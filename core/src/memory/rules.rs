@@ -13,9 +13,10 @@ mod traced;
 use super::line::Line;
 use super::tape::{BlockBytes, Id, Tape, WeightGrads};
 use super::transients::gradients_join;
-use crate::layout::Layout;
+use crate::layout::{Layout, Recompute};
 use crate::workload::{
-    Act, AttentionKernel, Block, BlockKind, Compute, Kernels, MEMORY, Op, OpKind, Recipe, Slot, Split, Stream,
+    Act, AttentionKernel, Block, BlockKind, Compute, Framework, Kernels, MEMORY, Method, Op, OpKind, Recipe,
+    Slot, Split, Stream,
 };
 
 /// Number formats and sizes one rank computes with.
@@ -51,6 +52,8 @@ pub(super) struct Mode<'a> {
     pub(super) input_grad: bool,
     /// The block's forward runs again in backward: its input is the checkpoint.
     pub(super) recomputed: bool,
+    /// Attention's scores and probabilities are computed again in backward (Korthikanti 2022).
+    pub(super) core_recomputed: bool,
     /// Gradients of earlier micro-batches are there.
     pub(super) accumulates: bool,
     /// How gradients of weights are stored while backward runs.
@@ -84,6 +87,8 @@ impl<'a> Mode<'a> {
             dropout: !recipe.no_dropout,
             input_grad: true,
             recomputed: false,
+            core_recomputed: layout.recompute == Recompute::Selective
+                && recipe.framework != Framework::Torchtitan,
             accumulates,
             weight_grads: if gradients_join(recipe, layout, accumulates) {
                 WeightGrads::Join
@@ -108,6 +113,7 @@ pub(super) fn interpret(block: &Block, mode: &Mode<'_>) -> BlockBytes {
         first: block.ops.iter().any(|op| is_relative_table(&op.kind)),
         tape: Tape::with_capacity(4 * block.ops.len() + 8),
         slots: Vec::with_capacity(block.slots.len()),
+        products: 0,
     };
     reader.run(block)
 }
@@ -137,6 +143,8 @@ struct Reader<'m, 'a> {
     first: bool,
     tape: Tape,
     slots: Vec<Place>,
+    /// Matrix products so far.
+    products: u32,
 }
 
 impl Reader<'_, '_> {
@@ -346,6 +354,11 @@ pub(super) fn kernel_of(spec: &crate::workload::Attention, mode: &Mode<'_>) -> K
 }
 
 impl Mode<'_> {
+    /// Whether fake quantisation wraps the linear layers.
+    pub(super) fn fake_quantised(&self) -> bool {
+        matches!(self.recipe.method, Method::Qat | Method::QatLora)
+    }
+
     /// Linear layers run in 8 bits.
     pub(super) fn eight_bit(&self) -> bool {
         matches!(self.recipe.compute, Compute::Fp8 | Compute::Mxfp8 | Compute::Nvfp4)

@@ -33,6 +33,10 @@ impl Reader<'_, '_> {
             None => self.tape.step(&[taken], out),
         };
         self.tape.temporary(GEMM_WORKSPACE);
+        self.products += 1;
+        if self.products % 2 == 1 {
+            self.tape.select(out);
+        }
         if let Some(w) = weight
             && !m.autocast
             && self.tape.grad(taken)
