@@ -184,7 +184,7 @@ impl Reader<'_, '_> {
             // bias of relative positions, and the zeros of cross-attention.
             for op in &block.ops {
                 if let OpKind::Attention(a) = op.kind {
-                    bytes.input += Line::fixed(m.seq * m.seq * a.heads as f64 * m.weight);
+                    bytes.checkpoint += Line::fixed(m.seq * m.seq * a.heads as f64 * m.weight);
                 }
             }
         }

@@ -88,8 +88,8 @@ impl Reader<'_, '_> {
         let bias = match spec.bias {
             // Zeros stand for a bias of cross-attention: the first layer's serve all, until a mask
             // is added to them.
-            AttentionBias::None if spec.cross && padded => per_sample,
-            AttentionBias::None if masked && !spec.cross => Line::per_token(seq),
+            AttentionBias::Shared if padded => per_sample,
+            AttentionBias::None if masked => Line::per_token(seq),
             // Made once for all layers; autocast casts it in each.
             AttentionBias::Alibi if self.mode.autocast => per_sample,
             AttentionBias::None | AttentionBias::Alibi | AttentionBias::Shared => Line::ZERO,
@@ -102,7 +102,7 @@ impl Reader<'_, '_> {
             let accumulated = self.tape.elements(q) * FP32;
             self.tape.temporary(accumulated);
         }
-        if self.first && spec.cross {
+        if self.first && spec.bias == AttentionBias::Shared {
             let zeros = self.tape.tensor(whole, width, false);
             self.tape.keep(zeros);
         }
