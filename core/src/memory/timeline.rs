@@ -212,10 +212,7 @@ impl<'a> Stage<'a> {
             let mut push = |input_grad: bool, count: u64| {
                 if count > 0 {
                     let loose = block.traced.as_ref().is_some_and(|part| !part.unit);
-                    // torchtitan's selective checkpoint runs a layer again but for what it chose to
-                    // save; elsewhere only the core of attention is computed again.
-                    let selective =
-                        layout.recompute == Recompute::Selective && recipe.framework == Framework::Torchtitan;
+                    let selective = saves_by_operation(recipe, layout);
                     let again = layout.recompute == Recompute::Full || selective;
                     let recomputed = layer && !loose && again;
                     let mode = Mode { input_grad, recomputed, ..mode };
@@ -291,6 +288,19 @@ impl<'a> Stage<'a> {
 
     pub(super) const fn states(&self) -> &States {
         &self.states
+    }
+
+    /// What waits on the host between forward and backward.
+    pub(super) fn offloaded_activations(&self, samples: f64) -> f64 {
+        if !self.layout.offloads(Offload::Activation) {
+            return 0.0;
+        }
+        let t = samples * self.seq / self.layout.context_parallel as f64;
+        self.runs
+            .iter()
+            .filter(|r| r.kind == BlockKind::Layer)
+            .map(|r| r.count * if r.recomputed { r.bytes.checkpoint.at(t) } else { r.bytes.kept.at(t) })
+            .sum()
     }
 
     /// `LitGPT` puts the whole model on every device before it shards it: whole, its shard, and the
@@ -443,6 +453,12 @@ impl<'a> Stage<'a> {
         }
         above
     }
+}
+
+/// Whether a layer runs again in backward but for the outputs that were worth saving, as torchtitan's
+/// selective checkpoint has it; elsewhere selective recomputation concerns the core of attention only.
+pub(super) fn saves_by_operation(recipe: &Recipe, layout: &Layout) -> bool {
+    layout.recompute == Recompute::Selective && recipe.framework == Framework::Torchtitan
 }
 
 /// Of a run of `n` equal blocks, those whose backward can be the fullest, counted from the top: its
