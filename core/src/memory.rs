@@ -306,11 +306,11 @@ mod tests {
     use crate::layout::Offload;
     use crate::workload::{AttentionKernel, BlockKind, Dtype, Framework, ModelSpec, Optimizer};
 
-    fn layer(name: &str, recipe: &Recipe, recompute: Recompute, tokens: u64) -> f64 {
+    fn layer(name: &str, recipe: &Recipe, recompute: Recompute, tokens: u64) -> Bytes {
         let model = ModelSpec::from(name).resolve("model").unwrap();
         let (block, _) = model.runs().find(|(b, _)| b.kind == BlockKind::Layer).unwrap();
         let layout = Layout { recompute, ..Layout::default() };
-        layer_saved_bytes(block, recipe, &layout, tokens, tokens).get()
+        layer_saved_bytes(block, recipe, &layout, tokens, tokens)
     }
 
     fn bf16(framework: Framework) -> Recipe {
@@ -321,8 +321,8 @@ mod tests {
     fn a_checkpoint_by_operation_saves_every_second_product() {
         // Real PyTorch 2.15 with torchtitan's policy: bytes that one layer leaves, 1024 tokens.
         let recipe = bf16(Framework::Torchtitan);
-        assert_eq!(layer("llama-3-8b", &recipe, Recompute::Selective, 1024), 65_142_808.0);
-        assert_eq!(layer("qwen3-8b", &recipe, Recompute::Selective, 1024), 60_948_504.0);
+        assert_eq!(layer("llama-3-8b", &recipe, Recompute::Selective, 1024), Bytes::of(65_142_808.0));
+        assert_eq!(layer("qwen3-8b", &recipe, Recompute::Selective, 1024), Bytes::of(60_948_504.0));
     }
 
     #[test]
@@ -332,16 +332,16 @@ mod tests {
         let kept = |recipe, recompute| layer("llama-3-8b", recipe, recompute, 1024);
         assert_eq!(kept(&flash, Recompute::Selective), kept(&flash, Recompute::None));
         // fp32 probabilities and their 16-bit copy: 6 a s bytes a token (Korthikanti 2022).
-        let scores = 6.0 * 32.0 * 1024.0 * 1024.0;
-        assert_eq!(kept(&eager, Recompute::None) - kept(&eager, Recompute::Selective), scores);
+        let scores = Bytes::of(6.0 * 32.0 * 1024.0 * 1024.0);
+        assert_eq!(kept(&eager, Recompute::None), kept(&eager, Recompute::Selective) + scores);
     }
 
     #[test]
     fn offloaded_activations_move_to_the_host() {
         let model = ModelSpec::from("llama-3-8b").resolve("model").unwrap();
-        let batch = Batch { seq_len: 4096, global_batch: 1 };
+        let batch = Batch { seq_len: 4096, global_batch: 8 };
         for recompute in [Recompute::None, Recompute::Full] {
-            let here = Layout { recompute, ..Layout::default() };
+            let here = Layout { recompute, micro_batch: 8, ..Layout::default() };
             let away = Layout { offload: vec![Offload::Activation], ..here.clone() };
             let recipe = Recipe { optimizer: Optimizer::AdamwFused, ..bf16(Framework::Torch) };
             let of = |l| estimate(&model, &recipe, l, &batch);
