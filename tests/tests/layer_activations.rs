@@ -46,7 +46,7 @@ fn fake_quantised_layers_keep_their_copies() {
         let (mut recipe, layout, batch) = express(&row).unwrap();
         recipe.method = Method::Qat;
         recipe.qat.scheme = serde_json::from_str(&format!("{:?}", text(&row, "scheme"))).unwrap();
-        let (block, _) = model.runs().filter(|(b, _)| b.kind == BlockKind::Layer).last().unwrap();
+        let (block, _) = model.runs().rfind(|(b, _)| b.kind == BlockKind::Layer).unwrap();
         let ours = layer_saved_bytes(block, &recipe, &layout, batch.seq_len, batch.seq_len).get();
         let theirs = int(&row, "layer_saved_bytes", 0) as f64;
         assert!((ours / theirs - 1.0).abs() < 0.0005, "{row:?}: {ours}");

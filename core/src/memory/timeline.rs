@@ -350,8 +350,11 @@ impl<'a> Stage<'a> {
         let waiting = (self.in_flight - 1.0).max(0.0) * all;
         let forward = Parts {
             activations: all + waiting,
-            // Autocast remembers its copies until the forward is over, also of what is recomputed.
-            copies: sum(&|r| r.bytes.weight_copies),
+            // Autocast remembers its copies until the forward is over, also of what is recomputed,
+            // but only of trained weights.
+            copies: sum(&|r| {
+                if self.recipe.frozen_base() { r.copies() } else { r.bytes.weight_copies }
+            }),
             gathered: x.root + x.resident + x.left,
             loss: loss.forward,
             ..resting
