@@ -26,7 +26,7 @@ use crate::term::{Term, Terms};
 use crate::workload::{Batch, Block, Model, Recipe};
 use runtime::Outside;
 use stages::Peak;
-use timeline::{Instants, Parts, Stage};
+use timeline::{Instants, Parts, Stage, saves_by_operation};
 
 /// How far readings of similar runs lie from the estimate.
 mod interval {
@@ -58,7 +58,11 @@ pub fn layer_saved_bytes(
     let mode = rules::Mode::new(recipe, layout, seq_len, false);
     let bytes = rules::interpret(block, &mode);
     let t = tokens as f64;
-    Bytes::of(if layout.recompute == Recompute::Full { bytes.input.at(t) } else { bytes.kept.at(t) })
+    Bytes::of(match layout.recompute {
+        Recompute::Full => bytes.input.at(t),
+        _ if saves_by_operation(recipe, layout) => bytes.input.at(t) + bytes.selected.at(t),
+        _ => bytes.kept.at(t),
+    })
 }
 
 /// Peak memory of the fullest rank.
@@ -71,7 +75,7 @@ pub fn estimate(model: &Model, recipe: &Recipe, layout: &Layout, batch: &Batch) 
     match stages.fullest(samples, layout, accumulation) {
         Some((index, stage)) => {
             let in_flight = stages::in_flight(layout, accumulation, index);
-            report(index, &stage.instants(samples, in_flight), stage)
+            report(index, &stage.instants(samples, in_flight), stage, in_flight)
         }
         None => empty(),
     }
@@ -101,7 +105,7 @@ pub fn estimate_stage(
     let mut memo = Memo::default();
     let held = Stage::new(model, recipe, layout, batch.seq_len, accumulation > 1, share, &mut memo);
     let in_flight = stages::in_flight(layout, accumulation, stage);
-    report(stage, &held.instants(layout.micro_batch as f64, in_flight), &held)
+    report(stage, &held.instants(layout.micro_batch as f64, in_flight), &held, in_flight)
 }
 
 type Part = (&'static str, fn(&Parts) -> f64, &'static str, &'static str);
@@ -153,7 +157,7 @@ const PARTS: &[Part] = &[
     ),
 ];
 
-fn report(stage_index: u64, instants: &Instants, stage: &Stage<'_>) -> MemoryReport {
+fn report(stage_index: u64, instants: &Instants, stage: &Stage<'_>, in_flight: f64) -> MemoryReport {
     let phases: Vec<Phase> = instants
         .iter()
         .map(|(instant, parts)| Phase {
@@ -210,12 +214,22 @@ fn report(stage_index: u64, instants: &Instants, stage: &Stage<'_>) -> MemoryRep
         reserved,
         device,
         needed: Bytes::of(outside.needed(total)),
-        host: Terms(vec![Term::new(
-            "offloaded states",
-            Bytes::of(stage.states().host),
-            "states that rest on the host",
-            "layout.offload",
-        )]),
+        host: Terms(vec![
+            Term::new(
+                "offloaded states",
+                Bytes::of(stage.states().host),
+                "states that rest on the host",
+                "layout.offload",
+            ),
+            Term::new(
+                "offloaded activations",
+                Bytes::of(
+                    stage.offloaded_activations(stage.layout().micro_batch as f64) * in_flight.max(1.0),
+                ),
+                "what the layers keep, or the inputs that recomputation starts from",
+                "layout.offload",
+            ),
+        ]),
     }
 }
 
@@ -232,5 +246,57 @@ fn empty() -> MemoryReport {
         device_interval80: interval::around(Bytes::ZERO, interval::DEVICE),
         needed: Bytes::ZERO,
         host: Terms::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::Offload;
+    use crate::workload::{AttentionKernel, BlockKind, Dtype, Framework, ModelSpec, Optimizer};
+
+    fn layer(name: &str, recipe: &Recipe, recompute: Recompute, tokens: u64) -> Bytes {
+        let model = ModelSpec::from(name).resolve("model").unwrap();
+        let (block, _) = model.runs().find(|(b, _)| b.kind == BlockKind::Layer).unwrap();
+        let layout = Layout { recompute, ..Layout::default() };
+        layer_saved_bytes(block, recipe, &layout, tokens, tokens)
+    }
+
+    fn bf16(framework: Framework) -> Recipe {
+        Recipe { params_dtype: Some(Dtype::Bf16), framework, ..Recipe::default() }
+    }
+
+    #[test]
+    fn a_checkpoint_by_operation_saves_every_second_product() {
+        // Real PyTorch 2.15 with torchtitan's policy: bytes that one layer leaves, 1024 tokens.
+        let recipe = bf16(Framework::Torchtitan);
+        assert_eq!(layer("llama-3-8b", &recipe, Recompute::Selective, 1024), Bytes::of(65_142_808.0));
+        assert_eq!(layer("qwen3-8b", &recipe, Recompute::Selective, 1024), Bytes::of(60_948_504.0));
+    }
+
+    #[test]
+    fn selective_recomputation_elsewhere_concerns_the_scores() {
+        let flash = bf16(Framework::Torch);
+        let eager = Recipe { attention: AttentionKernel::Eager, ..flash.clone() };
+        let kept = |recipe, recompute| layer("llama-3-8b", recipe, recompute, 1024);
+        assert_eq!(kept(&flash, Recompute::Selective), kept(&flash, Recompute::None));
+        // fp32 probabilities and their 16-bit copy: 6 a s bytes a token (Korthikanti 2022).
+        let scores = Bytes::of(6.0 * 32.0 * 1024.0 * 1024.0);
+        assert_eq!(kept(&eager, Recompute::None), kept(&eager, Recompute::Selective) + scores);
+    }
+
+    #[test]
+    fn offloaded_activations_move_to_the_host() {
+        let model = ModelSpec::from("llama-3-8b").resolve("model").unwrap();
+        let batch = Batch { seq_len: 4096, global_batch: 8 };
+        for recompute in [Recompute::None, Recompute::Full] {
+            let here = Layout { recompute, micro_batch: 8, ..Layout::default() };
+            let away = Layout { offload: vec![Offload::Activation], ..here.clone() };
+            let recipe = Recipe { optimizer: Optimizer::AdamwFused, ..bf16(Framework::Torch) };
+            let of = |l| estimate(&model, &recipe, l, &batch);
+            let (here, away) = (of(&here), of(&away));
+            assert!(away.allocated < here.allocated);
+            assert!(away.host.total() > here.host.total());
+        }
     }
 }

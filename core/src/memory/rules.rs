@@ -13,9 +13,10 @@ mod traced;
 use super::line::Line;
 use super::tape::{BlockBytes, Id, Tape, WeightGrads};
 use super::transients::gradients_join;
-use crate::layout::Layout;
+use crate::layout::{Layout, Recompute};
 use crate::workload::{
-    Act, AttentionKernel, Block, BlockKind, Compute, Kernels, MEMORY, Op, OpKind, Recipe, Slot, Split, Stream,
+    Act, AttentionKernel, Block, BlockKind, Compute, Framework, Kernels, MEMORY, Method, Op, OpKind, Recipe,
+    Slot, Split, Stream,
 };
 
 /// Number formats and sizes one rank computes with.
@@ -51,6 +52,8 @@ pub(super) struct Mode<'a> {
     pub(super) input_grad: bool,
     /// The block's forward runs again in backward: its input is the checkpoint.
     pub(super) recomputed: bool,
+    /// Attention's scores and probabilities are computed again in backward (Korthikanti 2022).
+    pub(super) core_recomputed: bool,
     /// Gradients of earlier micro-batches are there.
     pub(super) accumulates: bool,
     /// How gradients of weights are stored while backward runs.
@@ -84,6 +87,8 @@ impl<'a> Mode<'a> {
             dropout: !recipe.no_dropout,
             input_grad: true,
             recomputed: false,
+            core_recomputed: layout.recompute == Recompute::Selective
+                && recipe.framework != Framework::Torchtitan,
             accumulates,
             weight_grads: if gradients_join(recipe, layout, accumulates) {
                 WeightGrads::Join
@@ -111,6 +116,7 @@ impl<'a> Mode<'a> {
             input_grad,
             batched,
             recomputed,
+            core_recomputed,
             accumulates,
             weight_grads,
         } = *self;
@@ -118,7 +124,8 @@ impl<'a> Mode<'a> {
             == [o.compute, o.residual, o.weight, o.seq, o.tp, o.vocab, o.expert_share].map(f64::to_bits)
             && [autocast, train_base, sequence_parallel, dropout, input_grad]
                 == [o.autocast, o.train_base, o.sequence_parallel, o.dropout, o.input_grad]
-            && [batched, recomputed, accumulates] == [o.batched, o.recomputed, o.accumulates]
+            && [batched, recomputed, core_recomputed, accumulates]
+                == [o.batched, o.recomputed, o.core_recomputed, o.accumulates]
             && weight_grads == o.weight_grads
     }
 
@@ -137,6 +144,7 @@ pub(super) fn interpret(block: &Block, mode: &Mode<'_>) -> BlockBytes {
         first: block.ops.iter().any(|op| is_relative_table(&op.kind)),
         tape: Tape::with_capacity(4 * block.ops.len() + 8),
         slots: Vec::with_capacity(block.slots.len()),
+        products: 0,
     };
     reader.run(block)
 }
@@ -166,6 +174,8 @@ struct Reader<'m, 'a> {
     first: bool,
     tape: Tape,
     slots: Vec<Place>,
+    /// Matrix products so far.
+    products: u32,
 }
 
 impl Reader<'_, '_> {
@@ -205,7 +215,7 @@ impl Reader<'_, '_> {
             // bias of relative positions, and the zeros of cross-attention.
             for op in &block.ops {
                 if let OpKind::Attention(a) = op.kind {
-                    bytes.input += Line::fixed(m.seq * m.seq * a.heads as f64 * m.weight);
+                    bytes.checkpoint += Line::fixed(m.seq * m.seq * a.heads as f64 * m.weight);
                 }
             }
         }
@@ -375,6 +385,11 @@ pub(super) fn kernel_of(spec: &crate::workload::Attention, mode: &Mode<'_>) -> K
 }
 
 impl Mode<'_> {
+    /// Whether fake quantisation wraps the linear layers.
+    pub(super) fn fake_quantised(&self) -> bool {
+        matches!(self.recipe.method, Method::Qat | Method::QatLora)
+    }
+
     /// Linear layers run in 8 bits.
     pub(super) fn eight_bit(&self) -> bool {
         matches!(self.recipe.compute, Compute::Fp8 | Compute::Mxfp8 | Compute::Nvfp4)

@@ -47,8 +47,9 @@ struct StagePeaks {
     waits: Peak,
     /// The fullest of the others.
     rests: Peak,
-    /// What a waiting micro-batch keeps.
+    /// What a waiting micro-batch keeps, on the device and on the host.
     each: f64,
+    host: f64,
 }
 
 /// Every stage for one micro-batch, whatever the schedule.
@@ -82,7 +83,13 @@ impl<'a> Stages<'a> {
         Peaks(self.stages.each_ref().map(|stage| {
             stage.as_ref().map(|(index, stage)| {
                 let [waits, rests] = peaks_of(&stage.instants(samples, 1.0));
-                StagePeaks { index: *index, waits, rests, each: stage.kept(samples) }
+                StagePeaks {
+                    index: *index,
+                    waits,
+                    rests,
+                    each: stage.kept(samples),
+                    host: stage.offloaded_activations(samples),
+                }
             })
         }))
     }
@@ -107,14 +114,16 @@ impl<'a> Stages<'a> {
     pub(crate) fn figures(&self, peaks: &Peaks, layout: &Layout, micro_batches: u64) -> Figures {
         let (index, peak) = peaks.fullest(layout, micro_batches).unwrap_or_default();
         let outside = Outside::of(peak.total, peak.at_rest, self.recipe, layout);
-        let host =
+        let states =
             self.stages.iter().flatten().find(|(i, _)| *i == index).map_or(0.0, |(_, s)| s.states().host);
+        let each = peaks.0.iter().flatten().find(|s| s.index == index).map_or(0.0, |s| s.host);
+        let activations = each * in_flight(layout, micro_batches, index).max(1.0);
         let device = Bytes::of(outside.device(peak.total));
         Figures {
             needed: Bytes::of(outside.needed(peak.total)),
             device,
             device_high: super::interval::around(device, super::interval::DEVICE).high,
-            host: Bytes::of(host),
+            host: Bytes::of(states + activations),
         }
     }
 }

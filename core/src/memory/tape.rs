@@ -59,6 +59,8 @@ pub(super) struct BlockBytes {
     pub(super) output: Line,
     /// What forward leaves of it when it is recomputed.
     pub(super) checkpoint: Line,
+    /// What a checkpoint that saves matrix products and attention keeps beside the input.
+    pub(super) selected: Line,
 }
 
 /// How the gradients of weights are stored while backward runs.
@@ -78,6 +80,7 @@ pub(super) struct Tape {
     steps: Vec<Step>,
     weight_copies: f64,
     standing: Line,
+    selected: Line,
 }
 
 impl Tape {
@@ -88,6 +91,7 @@ impl Tape {
             steps: Vec::with_capacity(n),
             weight_copies: 0.0,
             standing: Line::ZERO,
+            selected: Line::ZERO,
         }
     }
 
@@ -215,6 +219,11 @@ impl Tape {
         }
     }
 
+    /// A checkpoint that chooses by operation saves this output.
+    pub(super) fn select(&mut self, id: Id) {
+        self.selected += self.bytes(id);
+    }
+
     /// A gradient that other blocks have begun is alive throughout the walk back.
     pub(super) fn standing(&mut self, bytes: Line) {
         self.standing += bytes;
@@ -247,6 +256,7 @@ impl Tape {
             input: self.bytes(input),
             output: self.bytes(output),
             checkpoint: self.bytes(input),
+            selected: self.selected,
         }
     }
 }

@@ -107,8 +107,9 @@ pub(super) struct Run {
     pub(super) weights: BlockWeights,
     pub(super) bytes: Rc<BlockBytes>,
     pub(super) count: f64,
-    /// Whether backward runs its forward again.
+    /// Whether backward runs its forward again, and whether what was selected is there by then.
     recomputed: bool,
+    selective: bool,
     /// Runs between the units of a traced model.
     pub(super) loose: bool,
     /// What sharding gathers and reduces of one of them.
@@ -120,10 +121,22 @@ impl Run {
     fn kept(&self, tokens: f64, layout: &Layout) -> f64 {
         let whole = self.bytes.kept.at(tokens) - self.bytes.weight_copies;
         if !self.recomputed {
-            return whole;
+            return if self.leaves(layout) { 0.0 } else { whole };
         }
         let every = layout.recompute_every as f64;
-        (self.checkpoint(tokens, layout) + whole * (every - 1.0)) / every
+        (self.checkpoint(tokens, layout) + self.selected(tokens) + whole * (every - 1.0)) / every
+    }
+
+    /// Outputs that a checkpoint by operation saves: every second matrix product, and attention.
+    ///
+    /// Source: torchtitan's `selective_activation_checkpoint_option` "op".
+    fn selected(&self, tokens: f64) -> f64 {
+        if self.selective { self.bytes.selected.at(tokens) } else { 0.0 }
+    }
+
+    /// Whether what one of the blocks keeps waits on the host.
+    fn leaves(&self, layout: &Layout) -> bool {
+        self.kind == BlockKind::Layer && !self.recomputed && layout.offloads(Offload::Activation)
     }
 
     /// The input that recomputation starts from, as far as it rests on the device.
@@ -218,7 +231,9 @@ impl<'a> Stage<'a> {
             let mut push = |input_grad: bool, count: u64| {
                 if count > 0 {
                     let loose = block.traced.as_ref().is_some_and(|part| !part.unit);
-                    let recomputed = layer && !loose && layout.recompute == Recompute::Full;
+                    let selective = saves_by_operation(recipe, layout);
+                    let again = layout.recompute == Recompute::Full || selective;
+                    let recomputed = layer && !loose && again;
                     let mode = Mode { input_grad, recomputed, ..mode };
                     runs.push(Run {
                         kind,
@@ -226,6 +241,7 @@ impl<'a> Stage<'a> {
                         bytes: memo.bytes(run.block, block, &mode),
                         count: count as f64,
                         recomputed,
+                        selective,
                         loose,
                         unit: Unit::default(),
                     });
@@ -293,6 +309,19 @@ impl<'a> Stage<'a> {
         &self.states
     }
 
+    /// What waits on the host between forward and backward.
+    pub(super) fn offloaded_activations(&self, samples: f64) -> f64 {
+        if !self.layout.offloads(Offload::Activation) {
+            return 0.0;
+        }
+        let t = samples * self.seq / self.layout.context_parallel as f64;
+        self.runs
+            .iter()
+            .filter(|r| r.kind == BlockKind::Layer)
+            .map(|r| r.count * if r.recomputed { r.bytes.checkpoint.at(t) } else { r.bytes.kept.at(t) })
+            .sum()
+    }
+
     /// `LitGPT` puts the whole model on every device before it shards it: whole, its shard, and the
     /// head on its way.
     fn load(&self) -> Parts {
@@ -353,8 +382,11 @@ impl<'a> Stage<'a> {
         let forward = Parts {
             activations: all,
             waiting,
-            // Autocast remembers its copies until the forward is over, also of what is recomputed.
-            copies: sum(&|r| r.bytes.weight_copies),
+            // Autocast remembers its copies until the forward is over, also of what is recomputed,
+            // but only of trained weights.
+            copies: sum(&|r| {
+                if self.recipe.frozen_base() { r.copies() } else { r.bytes.weight_copies }
+            }),
             gathered: x.root + x.resident + x.left,
             loss: loss.forward,
             ..resting
@@ -396,12 +428,14 @@ impl<'a> Stage<'a> {
         let mut resident = x.resident;
         for (i, run) in self.runs.iter().enumerate().rev() {
             let kept = run.kept(t, self.layout);
-            let input = if run.recomputed { run.checkpoint(t, self.layout) } else { 0.0 };
+            let input = if run.recomputed { run.checkpoint(t, self.layout) + run.selected(t) } else { 0.0 };
             let backward = if run.kind == BlockKind::Head && !loss.whole {
                 loss.gradient + run.bytes.input.at(t) + run.bytes.weight_grads
             } else {
                 run.bytes.backward.at(t)
             };
+            // What the next block kept comes back from the host while this one runs.
+            let fetched = if run.leaves(self.layout) { run.bytes.kept.at(t) } else { 0.0 };
             // Before PyTorch 2.5, FSDP1's hooks on frozen units hold each layer's input and its
             // gradient to the end of backward (measured on 2.4: 64 + 64 + 64 t h against 66 + 64).
             let held = if x.holds_inputs && run.kind == BlockKind::Layer {
@@ -417,7 +451,7 @@ impl<'a> Stage<'a> {
                 let place = Parts {
                     activations: below.activations - (k + 1.0) * kept + held_above + (k + 1.0) * held,
                     copies: below.copies - (k + 1.0) * run.copies(),
-                    working: backward + input,
+                    working: backward + input + fetched,
                     gradients: at.gradients + above + k * run.unit.gradients,
                     gathered: x.root + resident - k * run.unit.resident + run.unit.gathered + next,
                     reduction: x.bucket + if k > 0.0 { run.unit.reduced } else { reduced },
@@ -459,6 +493,12 @@ impl<'a> Stage<'a> {
 /// Micro-batches that wait beside the one at work.
 pub(super) fn beside(in_flight: f64) -> f64 {
     (in_flight - 1.0).max(0.0)
+}
+
+/// Whether a layer runs again in backward but for the outputs that were worth saving, as torchtitan's
+/// selective checkpoint has it; elsewhere selective recomputation concerns the core of attention only.
+pub(super) fn saves_by_operation(recipe: &Recipe, layout: &Layout) -> bool {
+    layout.recompute == Recompute::Selective && recipe.framework == Framework::Torchtitan
 }
 
 /// Of a run of `n` equal blocks, those whose backward can be the fullest, counted from the top: its

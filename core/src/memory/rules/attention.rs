@@ -25,6 +25,9 @@ impl Reader<'_, '_> {
         let width = if self.mode.autocast { self.mode.compute } else { self.tape.width(v.id) };
         let out = self.tape.tensor(out_elements, width, grad);
         let kernel = kernel_of(spec, self.mode);
+        if matches!(kernel, Kernel::Flash | Kernel::Efficient) {
+            self.tape.select(out);
+        }
         match kernel {
             Kernel::Flash => self.flash(q.id, k.id, v.id, out, spec, heads),
             Kernel::Efficient => self.efficient(q.id, k.id, v.id, out, spec, heads),
@@ -85,8 +88,8 @@ impl Reader<'_, '_> {
         let bias = match spec.bias {
             // Zeros stand for a bias of cross-attention: the first layer's serve all, until a mask
             // is added to them.
-            AttentionBias::None if spec.cross && padded => per_sample,
-            AttentionBias::None if masked && !spec.cross => Line::per_token(seq),
+            AttentionBias::Shared if padded => per_sample,
+            AttentionBias::None if masked => Line::per_token(seq),
             // Made once for all layers; autocast casts it in each.
             AttentionBias::Alibi if self.mode.autocast => per_sample,
             AttentionBias::None | AttentionBias::Alibi | AttentionBias::Shared => Line::ZERO,
@@ -99,7 +102,7 @@ impl Reader<'_, '_> {
             let accumulated = self.tape.elements(q) * FP32;
             self.tape.temporary(accumulated);
         }
-        if self.first && spec.cross {
+        if self.first && spec.bias == AttentionBias::Shared {
             let zeros = self.tape.tensor(whole, width, false);
             self.tape.keep(zeros);
         }
@@ -125,6 +128,7 @@ impl Reader<'_, '_> {
         for (elements, width) in [(Line::per_token(heads), FP32), (Line::fixed(random_state), 1.0)] {
             let kept = self.tape.tensor(elements, width, false);
             self.tape.keep(kept);
+            self.tape.select(kept);
         }
     }
 
@@ -160,6 +164,15 @@ impl Reader<'_, '_> {
         let values = self.repeated(v.id, spec);
         let values = self.narrowed(values);
         let [query, keys, values] = [query, keys, values].map(|x| self.folded(x));
+        // What the core keeps is made again just before its backward, when it is not kept.
+        let core = |reader: &mut Self, id: Id| {
+            if reader.mode.core_recomputed {
+                let again = reader.tape.bytes(id);
+                reader.tape.temporary(again);
+            } else {
+                reader.tape.keep(id);
+            }
+        };
         let mut raw = self.tape.tensor(scores, product, true);
         self.tape.step(&[query, keys], raw).temporary(GEMM_WORKSPACE);
         self.tape.keep(query);
@@ -167,7 +180,7 @@ impl Reader<'_, '_> {
         if spec.softcap {
             let capped = self.like(raw);
             self.tape.step(&[raw], capped);
-            self.tape.keep(capped);
+            core(self, capped);
             raw = capped;
         }
         let soft = if spec.softmax_fp32 || self.mode.autocast { FP32 } else { width };
@@ -176,7 +189,7 @@ impl Reader<'_, '_> {
         // Softmax's backward multiplies gradient and output; in fp32 the scores are cast as well.
         let cast = if soft > product { product } else { 0.0 };
         self.tape.step(&[raw], probabilities).temporary(scores * (soft + cast));
-        self.tape.keep(probabilities);
+        core(self, probabilities);
         if spec.sinks {
             // Where each row's maximum was, subtracted before the softmax.
             let indices = self.tape.tensor(Line::per_token(heads), INT64, false);
@@ -192,7 +205,7 @@ impl Reader<'_, '_> {
         }
         let attended = self.like(out);
         self.tape.step(&[weights, values], attended).temporary(GEMM_WORKSPACE);
-        self.tape.keep(weights);
+        core(self, weights);
         self.tape.keep(values);
         // Transposed back to token-major: a copy, which the projection keeps.
         self.tape.step(&[attended], out);
