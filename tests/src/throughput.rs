@@ -8,8 +8,8 @@
 mod conventions;
 mod grids;
 mod held_out;
-pub mod request;
-pub mod row;
+mod request;
+mod row;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -123,9 +123,4 @@ fn defects(file: &Path) -> BTreeMap<String, String> {
         .filter(|r| r.get(0) == Some("throughput"))
         .filter_map(|r| Some((r.get(1)?.to_owned(), r.get(2)?.to_owned())))
         .collect()
-}
-
-pub fn requests(file: &Path) -> Result<Vec<(Row, Asked, f64)>, String> {
-    let mut out = Score::default();
-    measured_runs(file, &mut out)
 }

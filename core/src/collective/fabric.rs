@@ -370,3 +370,69 @@ impl Fabric {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{Catalog, ClusterSpec};
+
+    fn fabric(text: &str, backend: Backend) -> Fabric {
+        let (cluster, _) = ClusterSpec::from(text).resolve(Catalog::embedded()).unwrap();
+        Fabric::new(&cluster, backend)
+    }
+
+    const LARGE: f64 = 1e9;
+
+    #[test]
+    fn libraries_that_pass_through_the_host_are_slower() {
+        let group = Group::new(16.0, 1.0);
+        let of = |b| fabric("2x8xA100-SXM4-80GB", b).all_reduce(LARGE, &group);
+        assert!(of(Backend::Nccl) < of(Backend::Rccl));
+        assert!(of(Backend::Rccl) < of(Backend::Mpi) && of(Backend::Mpi) < of(Backend::Gloo));
+    }
+
+    #[test]
+    fn a_pair_on_a_mesh_has_one_link() {
+        let f = fabric("8xMI300X", Backend::Rccl);
+        let rate =
+            |n: f64| LARGE * (n - 1.0) / n / (f.all_gather(LARGE, &Group::new(n, 1.0)) - f.inside.alpha);
+        assert!(rate(8.0) > 4.0 * rate(2.0));
+        // On a switch all see the same.
+        let f = fabric("8xH100-SXM-80GB", Backend::Nccl);
+        let rate =
+            |n: f64| LARGE * (n - 1.0) / n / (f.all_gather(LARGE, &Group::new(n, 1.0)) - f.inside.alpha);
+        assert!((rate(8.0) / rate(2.0) - 1.0).abs() < 0.1);
+    }
+
+    #[test]
+    fn one_copy_a_node_crosses_less() {
+        let f = fabric("4x8xH100-SXM-80GB", Backend::Nccl);
+        let group = Group::new(32.0, 1.0);
+        let copies = Copies { per_token: 8.0, once_per_node: true, once_per_rank: false };
+        let each = Copies { per_token: 8.0, ..Copies::EACH };
+        // Of 8 copies over 4 nodes 4 (1 - (3/4)^8) = 3.6 remain.
+        assert!((distinct(4.0, 8.0) - 3.5995 / 8.0).abs() < 1e-4);
+        assert!(f.dispatch(LARGE, &group, &copies) < 0.6 * f.dispatch(LARGE, &group, &each));
+    }
+
+    #[test]
+    fn a_summing_network_halves_the_traffic() {
+        let plain = fabric("8x8xH100-SXM-80GB", Backend::Nccl);
+        let summing = Fabric { in_network: true, ..plain };
+        let group = Group::new(64.0, 1.0);
+        let ratio = summing.all_reduce(8e9, &group) / plain.all_reduce(8e9, &group);
+        // Measured 480 against 345 to 378 GB/s of bus bandwidth.
+        assert!((0.70..0.85).contains(&ratio), "{ratio}");
+    }
+
+    #[test]
+    fn a_small_group_stays_on_the_near_network() {
+        let text = r#"{"accelerator": "h100-sxm", "nodes": 16, "networks": [
+            {"link": "ib-ndr", "nics": 8, "reach_nodes": 4}, {"link": "eth-100-tcp", "nics": 1, "node_gb_s": 12.5}]}"#;
+        let spec: ClusterSpec = serde_json::from_str(text).unwrap();
+        let (cluster, _) = spec.resolve(Catalog::embedded()).unwrap();
+        let f = Fabric::new(&cluster, Backend::Nccl);
+        let near = f.all_gather(LARGE, &Group::new(32.0, 1.0));
+        assert!(f.all_gather(LARGE, &Group::new(128.0, 1.0)) > 10.0 * near);
+    }
+}

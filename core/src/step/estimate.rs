@@ -66,12 +66,12 @@ const TIME: &[Line] = &[
 ];
 
 const HIDDEN: &[Line] = &[
-    ("tensor parallel", "behind matrix products", "", |t| t.hidden_tensor),
-    ("context parallel", "behind attention", "", |t| t.hidden_context),
-    ("expert parallel", "behind another chunk", "", |t| t.hidden_expert),
-    ("sharded parameters", "behind the unit before", "", |t| t.hidden_sharded),
-    ("data parallel", "behind backward and forward", "", |t| t.hidden_data),
-    ("pipeline sends", "behind compute", "", |t| t.hidden_send),
+    ("tensor parallel", "behind matrix products", "Korthikanti 2022", |t| t.hidden_tensor),
+    ("context parallel", "behind attention", "Liu 2023", |t| t.hidden_context),
+    ("expert parallel", "behind another chunk", "DeepSeek-AI 2024", |t| t.hidden_expert),
+    ("sharded parameters", "behind the unit before", "Zhao 2023", |t| t.hidden_sharded),
+    ("data parallel", "behind backward and forward", "Li 2020; Rajbhandari 2020", |t| t.hidden_data),
+    ("pipeline sends", "behind compute", "Narayanan 2021", |t| t.hidden_send),
 ];
 
 fn terms(lines: &'static [Line], t: &StepTimes) -> Terms<Seconds> {

@@ -316,7 +316,7 @@ fn cluster(row: &Row, gpus: u64) -> Result<Cluster, String> {
     let parts = if counts_devices { per_node.div_ceil(devices) } else { per_node };
     m["gpus_per_node"] = json!(parts);
     m["nodes"] = json!(gpus.div_ceil(per_node));
-    if let Some(network) = row.interconnect_inter.as_deref().and_then(network) {
+    if let Some(network) = row.interconnect_inter.as_deref().and_then(|text| network(text, per_node)) {
         m["networks"] = json!([network]);
     }
     let link = row.interconnect_intra.as_deref().and_then(|text| link(text, accelerator));
@@ -344,8 +344,10 @@ fn link(text: &str, accelerator: &str) -> Option<&'static str> {
     })
 }
 
-/// The network a row names: its kind by a word, its rate by the number before `Gb`.
-fn network(text: &str) -> Option<Value> {
+/// The network a row names: its kind by a word, its rate of a node by the number before `Gb`, times
+/// the cards before that (`4x 200 Gb/s`) or the accelerators that each have it. A kind without a
+/// rate says no more than the platform's usual one.
+fn network(text: &str, per_node: u64) -> Option<Value> {
     let lower = text.to_ascii_lowercase();
     let has = |w: &str| lower.contains(w);
     let kind = if has("omni-path") {
@@ -356,17 +358,38 @@ fn network(text: &str) -> Option<Value> {
         "efa-v1"
     } else if has("infiniband") || has("hdr") || has("ndr") || has("slingshot") {
         "ib-hdr"
+    } else if has("ethernet") || has("tcp") {
+        "eth-100-tcp"
     } else {
         return None;
     };
-    let at = lower.find("gb").unwrap_or(0);
-    let number: String = lower[..at].trim_end().chars().rev().take_while(char::is_ascii_digit).collect();
-    let rate: Option<f64> = number.chars().rev().collect::<String>().parse().ok();
-    let mut out = json!({ "link": kind });
-    if let Some(rate) = rate.filter(|_| !has("per gpu")) {
-        out["node_gb_s"] = json!(rate / 8.0);
-    } else if kind == "opa-100" {
-        out["node_gb_s"] = json!(50.0);
+    let before = |text: &str| -> Option<(f64, usize)> {
+        let end = text.trim_end();
+        let digits = end.chars().rev().take_while(char::is_ascii_digit).count();
+        let at = end.len() - digits;
+        end[at..].parse().ok().map(|n| (n, at))
+    };
+    let Some((rate, at)) = lower.find("gb").and_then(|at| before(&lower[..at])) else {
+        return (kind == "opa-100").then(|| json!({ "link": kind, "node_gb_s": 50.0 }));
+    };
+    let cards = lower[..at].trim_end().strip_suffix('x').and_then(before).map_or(1.0, |(n, _)| n);
+    let each = if has("per gpu") { per_node as f64 } else { cards };
+    Some(json!({ "link": kind, "node_gb_s": rate * each / 8.0 }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_are_read_by_node() {
+        let rate = |text| network(text, 8).map(|n| n["node_gb_s"].as_f64());
+        assert_eq!(rate("1600 Gbps RoCE"), Some(Some(200.0)));
+        assert_eq!(rate("RoCE 400 Gb/s per GPU"), Some(Some(400.0)));
+        assert_eq!(rate("4x 200 Gb/s RoCE per node"), Some(Some(100.0)));
+        assert_eq!(rate("400 Gb/s per node (4x Omni-Path 100)"), Some(Some(50.0)));
+        assert_eq!(rate("Omni-Path, 4 links/node"), Some(Some(50.0)));
+        assert_eq!(rate("HDR InfiniBand"), None);
+        assert_eq!(rate("unknown"), None);
     }
-    Some(out)
 }
