@@ -27,13 +27,15 @@ class Comparison:
     measured_memory: float | None
     predicted_step: float
     measured_step: float
+    kind: str = "allocated"
+    """What was measured: ``allocated`` by torch, or ``resident`` in the process."""
 
     def __str__(self) -> str:
         said = []
         if self.measured_memory is not None:
             off = self.predicted_memory / self.measured_memory - 1.0
             said.append(
-                f"peak {self.measured_memory / 2**20:,.1f} MiB allocated, "
+                f"peak {self.measured_memory / 2**20:,.1f} MiB {self.kind}, "
                 f"{self.predicted_memory / 2**20:,.1f} predicted ({off:+.1%})"
             )
         off = self.predicted_step / self.measured_step - 1.0
@@ -130,6 +132,7 @@ class Watch:
             measured_memory=self._memory,
             predicted_step=best.step.time.total,
             measured_step=median(self._times),
+            kind="allocated" if self._resting is None else "resident",
         )
         if _first_rank():
             print(self.comparison, file=sys.stderr)
