@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -26,13 +27,15 @@ class Comparison:
     measured_memory: float | None
     predicted_step: float
     measured_step: float
+    kind: str = "allocated"
+    """What was measured: ``allocated`` by torch, or ``resident`` in the process."""
 
     def __str__(self) -> str:
         said = []
         if self.measured_memory is not None:
             off = self.predicted_memory / self.measured_memory - 1.0
             said.append(
-                f"peak {self.measured_memory / 2**20:,.1f} MiB allocated, "
+                f"peak {self.measured_memory / 2**20:,.1f} MiB {self.kind}, "
                 f"{self.predicted_memory / 2**20:,.1f} predicted ({off:+.1%})"
             )
         off = self.predicted_step / self.measured_step - 1.0
@@ -46,8 +49,10 @@ class Watch:
     """Measures a few optimizer steps and compares them with the plan.
 
     The first step is not timed: it allocates and compiles. On a GPU the peak is
-    ``torch.cuda.max_memory_allocated``; elsewhere torch's own memory tracker counts tensors, which
-    is exact but slow, so it looks at the second step alone::
+    ``torch.cuda.max_memory_allocated``. On the CPU a process alone is counted by torch's memory
+    tracker in its second step, to the byte; of several, resident memory is read, which also holds
+    what the allocator and gloo keep and so is coarse. (Under the tracker the ranks of FSDP2 on
+    gloo wait for each other forever.)::
 
         watch = plan.watch(model)
         for batch in loader:
@@ -67,6 +72,10 @@ class Watch:
         self._times: list[float] = []
         self._memory: float | None = None
         self._started = 0.0
+        # Of several processes without a GPU: bytes at rest in the model, less what is resident.
+        self._resting: float | None = None
+        if model is not None and not torch.cuda.is_available() and _ranks() > 1:
+            self._resting = _bytes(model) - _resident("VmRSS")
 
     def optimizer(self, optimizer: torch.optim.Optimizer) -> Watch:
         """Names the optimizer, whose states a run without a GPU counts too."""
@@ -76,7 +85,8 @@ class Watch:
     @contextlib.contextmanager
     def step(self) -> Iterator[None]:
         """One optimizer step."""
-        counted = not torch.cuda.is_available() and self._seen == 1 and self._model is not None
+        counted = self._resting is None and self._seen == 1 and self._model is not None
+        counted = counted and not torch.cuda.is_available()
         with self._counted() if counted else contextlib.nullcontext():
             self.begin()
             yield
@@ -95,6 +105,8 @@ class Watch:
         if torch.cuda.is_available():
             torch.cuda.synchronize()
             self._memory = float(torch.cuda.max_memory_allocated())
+        elif self._resting is not None:
+            self._memory = self._resting + _resident("VmHWM")
         if self._seen > 0 and timed:
             self._times.append(time.perf_counter() - self._started)
         self._seen += 1
@@ -120,6 +132,7 @@ class Watch:
             measured_memory=self._memory,
             predicted_step=best.step.time.total,
             measured_step=median(self._times),
+            kind="allocated" if self._resting is None else "resident",
         )
         if _first_rank():
             print(self.comparison, file=sys.stderr)
@@ -140,6 +153,27 @@ class Watch:
             "gpus_per_node": best.cluster.gpus_per_node,
             "usable_gib": (best.fit.capacity - unseen) / 2**30,
         }
+
+
+def _bytes(model: nn.Module) -> float:
+    """Bytes of this rank's share of parameters and buffers."""
+    tensors = (*model.parameters(), *model.buffers())
+    local = (t.to_local() if hasattr(t, "to_local") else t for t in tensors)
+    return float(sum(t.numel() * t.element_size() for t in local))
+
+
+def _resident(field: str) -> float:
+    """Resident bytes of this process, now (``VmRSS``) or at most so far (``VmHWM``)."""
+    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+        if line.startswith(f"{field}:"):
+            return float(line.split()[1]) * 1024.0
+    return 0.0
+
+
+def _ranks() -> int:
+    import torch.distributed as dist
+
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
 def _first_rank() -> bool:
