@@ -234,8 +234,9 @@ def test_torchtune(name):
 
 @pytest.mark.parametrize("spot", [True, False])
 def test_skypilot(spot):
-    schemas = pytest.importorskip("sky.utils.schemas")
-    jsonschema = pytest.importorskip("jsonschema")
+    import jsonschema
+    from sky.utils import schemas
+
     from shardwise.formats.launchers import skypilot
 
     answer = estimate("fsdp2", cluster="2 x p5.48xlarge@us-east-1")

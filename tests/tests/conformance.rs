@@ -1,8 +1,18 @@
 //! Replays the conformance cases through the Rust face.
 
 use std::fs;
+use std::path::Path;
 
 use shardwise_tests::conformance::cases;
+
+/// Fails on the first difference, with what stands around it: an answer is too long to print whole.
+fn same(path: &Path, given: &str, kept: &str) {
+    let at = given.bytes().zip(kept.bytes()).take_while(|(a, b)| a == b).count();
+    let around = |text: &str| {
+        String::from_utf8_lossy(&text.as_bytes()[at.saturating_sub(80)..text.len().min(at + 80)]).into_owned()
+    };
+    assert!(given == kept, "{}\n given {}\n kept  {}", path.display(), around(given), around(kept));
+}
 
 #[test]
 fn every_case_gives_the_kept_bytes() {
@@ -11,7 +21,7 @@ fn every_case_gives_the_kept_bytes() {
     for case in &cases {
         let kept = fs::read_to_string(&case.answer).unwrap();
         let given = shardwise::call_json(&case.verb, &case.request);
-        assert!(given == kept, "{}\n given {given}\n kept  {kept}", case.answer.display());
+        same(&case.answer, &given, &kept);
     }
 }
 
@@ -21,7 +31,7 @@ fn every_case_with_prose_gives_the_kept_text() {
     for case in cases().unwrap().iter().filter(|case| case.prose.exists()) {
         let kept = fs::read_to_string(&case.prose).unwrap();
         let given = shardwise::call_text(&case.verb, &case.request).unwrap();
-        assert!(given == kept, "{}\n given {given}\n kept  {kept}", case.prose.display());
+        same(&case.prose, &given, &kept);
         seen += 1;
     }
     assert!(seen >= 15, "only {seen} texts found");

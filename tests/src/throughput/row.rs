@@ -109,7 +109,6 @@ pub struct Inputs {
     pub method: Option<String>,
     pub compute: Option<String>,
     pub params_dtype: Option<String>,
-    pub autocast: Option<bool>,
     pub recompute: Option<String>,
     pub attention: Option<String>,
     pub loss: Option<String>,
