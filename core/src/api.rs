@@ -18,8 +18,8 @@ mod verbs;
 
 pub use crate::search::{Objective, Search, StopReason};
 pub use answer::{
-    Change, EstimateAnswer, Fit, PlanAnswer, PlanLine, Price, Rejection, RunReport, Sensitivity, Verdict,
-    Warning,
+    Change, EstimateAnswer, Fit, PlanAnswer, PlanLine, PlanWarning, Price, Rejection, RunReport, Sensitivity,
+    Verdict,
 };
 pub use compare::{CompareAnswer, CompareLine, CompareRequest, Compared, Contender, Unit, compare};
 pub use estimate::estimate;
