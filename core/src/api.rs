@@ -14,6 +14,7 @@ mod request;
 mod run;
 mod text;
 mod variations;
+mod varying;
 mod verbs;
 
 pub use crate::search::{Objective, Search, StopReason};

@@ -16,6 +16,8 @@ pub struct RunOutlook {
     pub time: Terms<Seconds>,
     /// How widely it scatters.
     pub time_spread: Spread<Seconds>,
+    /// Parts with node counts of their own, where asked for.
+    pub phases: Vec<PhaseOutlook>,
     /// False where segments outlast every spell of the gang: it then never ends, and times stand at
     /// 300,000 years.
     pub ends: bool,
@@ -39,6 +41,24 @@ impl RunOutlook {
     pub fn cost(&self) -> Option<Usd> {
         self.ledger.as_ref().map(Terms::total)
     }
+}
+
+/// A part of the run on a number of nodes of its own.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+pub struct PhaseOutlook {
+    /// Nodes of this part.
+    pub nodes: u32,
+    /// Share of the tokens.
+    pub share: f64,
+    /// Step time on these nodes.
+    pub step: Seconds,
+    /// Its steps, without saves and losses.
+    pub work: Seconds,
+    /// Memory needed per GPU, as shards grow when nodes leave.
+    pub needed: Bytes,
+    /// Whether that fits.
+    pub fits: bool,
 }
 
 /// Figures not exceeded with a probability.
@@ -113,6 +133,8 @@ pub struct LossOutlook {
 pub struct OfferLine {
     /// `on_demand`, `spot`, `reserved_1y`, `reserved_3y` or `owned`.
     pub offer: String,
+    /// Cloud, shape and region of the price.
+    pub place: String,
     /// Price of the whole cluster while it is in use.
     pub price: UsdPerSecond,
     /// Expected wall time of the run.

@@ -201,6 +201,18 @@ impl Catalog {
         some.filter_map(|(_, shape)| self.rows.instances.get(*shape))
     }
 
+    /// Of each cloud the cheapest shape with so many of an accelerator; those without a price last.
+    pub(crate) fn cheapest_by_cloud(&self, accelerator: &str, gpus: u32) -> Vec<&Instance> {
+        let Ok(part) = self.accelerator(accelerator) else { return Vec::new() };
+        let mut best: Vec<&Instance> = Vec::new();
+        for row in self.offers(part).filter(|row| row.gpus == gpus) {
+            if best.last().is_none_or(|last| last.cloud != row.cloud) {
+                best.push(row);
+            }
+        }
+        best
+    }
+
     /// Where the accelerator of an id or alias is; ids as they are written need no normal form.
     fn accelerator_row(&self, name: &str) -> Option<usize> {
         let exact = self.rows.accelerators.binary_search_by(|row| row.id.as_str().cmp(name));
