@@ -2,6 +2,7 @@
 
 mod ahead;
 mod answer;
+mod calibrate;
 mod compare;
 mod estimate;
 mod explain;
@@ -21,6 +22,7 @@ pub use answer::{
     Change, EstimateAnswer, Fit, PlanAnswer, PlanLine, Price, Rejection, RunReport, Sensitivity, Verdict,
     Warning,
 };
+pub use calibrate::{CalibrateAnswer, CalibrateRequest, MeasuredRun, Residual, calibrate};
 pub use compare::{CompareAnswer, CompareLine, CompareRequest, Compared, Contender, Unit, compare};
 pub use estimate::estimate;
 pub use outlook::{CheckpointOutlook, Deadline, LossOutlook, OfferLine, RunOutlook, ServingOutlook, Spread};

@@ -42,8 +42,7 @@ impl<'a> Explain<'a> {
     }
 
     fn setting(&self) -> Setting<'a> {
-        let p = &self.site.place;
-        Setting::new(p.model, p.recipe, self.site.batch, p.cluster)
+        self.site.place.setting(&self.site.batch)
     }
 
     fn judge(&self, layout: &Layout) -> Judged {

@@ -15,7 +15,6 @@ use crate::ledger::deduplicated;
 use crate::order::sort_by;
 use crate::quantity::{Bytes, Seconds, Usd};
 use crate::search::{Facts, Ground, Outcome, Point, Search, StopReason, explore};
-use crate::step::Setting;
 use crate::workload::{Batch, Recipe};
 
 /// The best layout for the machines, a ranked list, and why not the rest.
@@ -44,7 +43,13 @@ pub fn plan(request: &PlanRequest) -> Result<PlanAnswer> {
     let batch = Batch { seq_len: request.seq_len, global_batch: request.global_batch };
     check_model(&model, &request.recipe, &Layout::default(), request.seq_len)?;
     let first = Site {
-        place: Workplace { model: &model, recipe: &request.recipe, cluster: &cluster, run: &request.run },
+        place: Workplace {
+            model: &model,
+            recipe: &request.recipe,
+            cluster: &cluster,
+            run: &request.run,
+            calibration: &request.calibration,
+        },
         batch,
         search: &request.search,
         assumptions: &assumptions,
@@ -188,6 +193,7 @@ impl<'a> Site<'a> {
             search: self.search,
             steps: self.steps(),
             price: self.place.cluster.price(self.place.run.price).map(crate::UsdPerSecond::get),
+            calibration: *self.place.calibration,
         }
     }
 
@@ -202,7 +208,7 @@ impl<'a> Site<'a> {
             recompute_every: 1,
         };
         let flops = step_flops(self.place.model, self.place.recipe, &rules).model();
-        let machine = Setting::new(self.place.model, self.place.recipe, self.batch, cluster).machine;
+        let machine = self.place.setting(&self.batch).machine;
         let seconds = point.measure.time;
         let run_time = self.steps().map(|n| Seconds::of(seconds) * n);
         PlanLine {
@@ -314,7 +320,7 @@ fn nearest_changes(
         return out;
     }
     let mut offer = |what: &str, recipe: &Recipe, layout: &Layout, batch: &Batch| {
-        let need = crate::memory::estimate(place.model, recipe, layout, batch).needed;
+        let need = place.memory_with(recipe, layout, batch).needed;
         if need <= budget {
             out.push(format!("{what}: needs {need} of {budget}"));
         }
@@ -340,7 +346,7 @@ fn nearest_changes(
     if layout.sharding.shards() {
         for factor in [2_u64, 4, 8, 16, 32, 64] {
             let wider = Layout { data_parallel_shard: full.data_parallel_shard * factor, ..full.clone() };
-            let need = crate::memory::estimate(place.model, base, &wider, batch).needed;
+            let need = place.memory(&wider, batch).needed;
             if need <= budget {
                 out.push(format!(
                     "{} accelerators instead of {}: needs {need} of {budget}",
@@ -355,7 +361,7 @@ fn nearest_changes(
     while seq_len > 256 {
         seq_len /= 2;
         let shorter = Batch { seq_len, ..*batch };
-        let need = crate::memory::estimate(place.model, base, &full, &shorter).needed;
+        let need = place.memory(&full, &shorter).needed;
         if need <= budget {
             out.push(format!(
                 "sequences of {seq_len} instead of {}: needs {need} of {budget}",

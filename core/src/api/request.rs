@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::run::Run;
+use crate::calibrate::Calibration;
 use crate::cluster::{CatalogRows, ClusterSpec};
 use crate::error::{Error, ErrorCode, Result, in_range};
 use crate::layout::Layout;
@@ -47,6 +48,9 @@ pub struct EstimateRequest {
     /// How much is trained, and at which price.
     #[serde(default)]
     pub run: Run,
+    /// What measured runs taught: the answer's `calibration` of `calibrate`.
+    #[serde(default)]
+    pub calibration: Calibration,
     /// Catalogue rows of the user's own.
     #[serde(default)]
     pub catalog: CatalogRows,
@@ -86,6 +90,9 @@ pub struct PlanRequest {
     /// How much is trained, and at which price.
     #[serde(default)]
     pub run: Run,
+    /// What measured runs taught: the answer's `calibration` of `calibrate`.
+    #[serde(default)]
+    pub calibration: Calibration,
     /// Catalogue rows of the user's own.
     #[serde(default)]
     pub catalog: CatalogRows,
@@ -123,6 +130,7 @@ impl EstimateRequest {
         if let Some(n) = self.global_batch {
             in_range("global_batch", n as f64, 1.0, 1e9)?;
         }
+        self.calibration.validate().map_err(|e| e.under("calibration"))?;
         self.recipe.validate().map_err(|e| e.under("recipe"))?;
         self.run.validate().map_err(|e| e.under("run"))
     }
@@ -162,6 +170,7 @@ impl PlanRequest {
                 "one of these only with run.tokens or run.steps",
             ));
         }
+        self.calibration.validate().map_err(|e| e.under("calibration"))?;
         self.recipe.validate().map_err(|e| e.under("recipe"))?;
         self.run.validate().map_err(|e| e.under("run"))
     }

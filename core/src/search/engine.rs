@@ -1,5 +1,7 @@
 //! The loops.
 
+use crate::calibrate::Calibration;
+
 use super::ask::{Objective, Search, StopReason};
 use super::facts::Facts;
 use super::front::{Front, Measure};
@@ -24,6 +26,8 @@ pub(crate) struct Ground<'a> {
     pub(crate) steps: Option<f64>,
     /// Dollars per second of the whole cluster.
     pub(crate) price: Option<f64>,
+    /// What measured runs taught.
+    pub(crate) calibration: Calibration,
 }
 
 /// A costed layout.
@@ -59,7 +63,8 @@ pub(crate) struct Outcome {
 /// Costs every layout of the space.
 pub(crate) fn explore(ground: &Ground<'_>, facts: &Facts, cluster: usize) -> Outcome {
     let space = Space::new(facts, ground.search);
-    let setting = Setting::new(ground.model, ground.recipe, ground.batch, ground.cluster);
+    let setting = Setting::new(ground.model, ground.recipe, ground.batch, ground.cluster)
+        .calibrated(&ground.calibration);
     let mut walk = Walk {
         ground,
         facts,
@@ -238,7 +243,8 @@ impl<'a> Walk<'a> {
             let frame = Layout { micro_batch: first, ..layout.clone() };
             let (model, recipe) = (self.ground.model, self.ground.recipe);
             let stages = Stages::new(model, recipe, &frame, self.ground.batch.seq_len, kind.0, memo);
-            let at_rest = stages.at_rest();
+            let factor = self.ground.calibration.allocated;
+            let at_rest = stages.at_rest() * factor;
             if at_rest > self.budget {
                 self.look()?;
                 self.miss(&frame, at_rest);
@@ -253,7 +259,7 @@ impl<'a> Walk<'a> {
                 }
                 let peaks = stages.peaks(size as f64);
                 if !self.schedules(pipeline, &mut candidate, &stages, &peaks, micro_batches)? {
-                    let alone = peaks.least() > self.budget;
+                    let alone = peaks.least() * factor > self.budget;
                     spared = Some(Spared { accumulates: micro_batches > 1, alone });
                 }
             }
@@ -289,7 +295,7 @@ impl<'a> Walk<'a> {
             self.look()?;
             self.out.space += 1;
             (layout.pipeline_schedule, layout.pipeline_chunks) = (schedule, chunks);
-            let memory = stages.figures(peaks, layout, micro_batches);
+            let memory = stages.figures(peaks, layout, micro_batches, self.ground.calibration.allocated);
             if memory.needed > self.budget || self.host.is_some_and(|host| memory.host > host) {
                 self.miss(layout, memory.needed);
                 continue;

@@ -1,5 +1,7 @@
 //! Brute force is the referee: every layout that breaks no rule, each costed as `estimate` does.
 
+use crate::calibrate::Calibration;
+
 use super::engine::{Ground, Outcome, explore};
 use super::facts::Facts;
 use super::front::Measure;
@@ -84,6 +86,7 @@ impl Case {
             search,
             steps: Some(100.0),
             price: self.cluster.price(crate::PriceKind::OnDemand).map(crate::UsdPerSecond::get),
+            calibration: Calibration::default(),
         };
         explore(&ground, &self.facts(), 0)
     }

@@ -519,7 +519,7 @@ impl<'a> Composer<'a> {
         } else {
             1.0
         };
-        x.bubble = bubble(self.layout.pipeline_schedule, p, v, &rank.mean);
+        x.bubble = bubble(self.layout.pipeline_schedule, p, v, m, &rank.mean);
         self.sends(&mut x, p, m, v);
         super::stalls::input(self.s, self.layout, &mut x);
         super::stalls::straggler(self.s, &mut x);

@@ -303,10 +303,19 @@ fn model(shape: &Shape) -> Result<Model, String> {
 }
 
 fn cluster(row: &Row, gpus: u64) -> Result<Cluster, String> {
-    let accelerator = row.inputs.accelerator.as_deref().ok_or("accelerator missing")?;
-    let mut m = json!({ "accelerator": accelerator });
     let catalog = Catalog::embedded();
-    let part = catalog.accelerator(accelerator).map_err(|e| format!("cluster: {e}"))?;
+    let asked = row.inputs.accelerator.as_deref();
+    // The row's own words where the catalogue knows them: a board may be named there more exactly.
+    let own = row.gpu.as_deref().and_then(|name| catalog.accelerator(name).ok());
+    let part = match asked {
+        None => own.ok_or("accelerator missing")?,
+        Some(id) => {
+            let part = catalog.accelerator(id).map_err(|e| format!("cluster: {e}"))?;
+            own.filter(|own| own.memory_gb == part.memory_gb && own.form == part.form).unwrap_or(part)
+        }
+    };
+    let accelerator = part.id.as_str();
+    let mut m = json!({ "accelerator": accelerator });
     let usual = part.platform.as_deref().and_then(|p| catalog.platform(p)).map_or(8, |p| p.gpus_per_node);
     let usual = u64::from(usual);
     // Some count the devices that a framework sees in each part.
