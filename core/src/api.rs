@@ -6,6 +6,7 @@ mod calibrate;
 mod compare;
 mod estimate;
 mod explain;
+mod open;
 mod outlook;
 mod outlook_text;
 mod pay;
@@ -19,8 +20,8 @@ mod verbs;
 
 pub use crate::search::{Objective, Search, StopReason};
 pub use answer::{
-    Change, EstimateAnswer, Fit, PlanAnswer, PlanLine, Price, Rejection, RunReport, Sensitivity, Verdict,
-    Warning,
+    Change, Chosen, EstimateAnswer, Fit, PlanAnswer, PlanLine, Price, Rejection, RunReport, Sensitivity,
+    Verdict, Warning,
 };
 pub use calibrate::{CalibrateAnswer, CalibrateRequest, MeasuredRun, Residual, calibrate};
 pub use compare::{CompareAnswer, CompareLine, CompareRequest, Compared, Contender, Unit, compare};

@@ -209,8 +209,18 @@ impl<'a> Explain<'a> {
         for &recompute in Recompute::ALL.iter().filter(|r| **r != l.recompute) {
             out.push((
                 format!("{recompute} recompute instead of {}", l.recompute),
-                Layout { recompute, ..l.clone() },
+                Layout { recompute, recompute_every: 1, ..l.clone() },
             ));
+        }
+        if l.recompute == Recompute::Full {
+            for every in [l.recompute_every * 2, l.recompute_every / 2] {
+                if every > 0 && every <= self.site.place.model.layers() {
+                    out.push((
+                        format!("recompute of one layer in {every} instead of one in {}", l.recompute_every),
+                        Layout { recompute_every: every, ..l.clone() },
+                    ));
+                }
+            }
         }
         let strategies = profile(self.site.place.recipe.framework).shardings;
         for &sharding in strategies.iter().filter(|s| **s != l.sharding && l.data_parallel() > 1) {

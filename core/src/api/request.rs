@@ -8,7 +8,7 @@ use crate::calibrate::Calibration;
 use crate::cluster::{CatalogRows, ClusterSpec};
 use crate::error::{Error, ErrorCode, Result, in_range};
 use crate::layout::Layout;
-use crate::search::Search;
+use crate::search::{Objective, Search};
 use crate::workload::{Batch, ModelSpec, Recipe};
 
 /// Version of requests and answers. It rises when a field changes its meaning.
@@ -161,12 +161,14 @@ impl PlanRequest {
         in_range("seq_len", self.seq_len as f64, 1.0, 1e8)?;
         in_range("global_batch", self.global_batch as f64, 1.0, 1e9)?;
         self.search.validate().map_err(|e| e.under("search"))?;
-        let limited = self.search.deadline.is_some() || self.search.budget.is_some();
+        let limited = self.search.deadline.is_some()
+            || self.search.budget.is_some()
+            || self.search.objective == Objective::ExpectedCost;
         if limited && self.run.tokens.is_none() && self.run.steps.is_none() {
             return Err(Error::new(
                 "search",
                 ErrorCode::Conflict,
-                "a deadline or a budget",
+                "a deadline, a budget or an expected bill",
                 "one of these only with run.tokens or run.steps",
             ));
         }

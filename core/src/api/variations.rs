@@ -22,7 +22,7 @@ pub(super) fn scaling(site: &Site<'_>) -> Scaling {
     let points = counts.into_iter().filter_map(|nodes| {
         let cluster = Cluster { nodes, ..site.place.cluster.clone() };
         let site = site.on(&cluster);
-        let line = site.line(&site.best()?, false);
+        let line = site.plain_line(&site.best()?);
         Some(CurvePoint {
             nodes,
             gpus: cluster.gpus(),
@@ -44,7 +44,7 @@ pub(super) fn scaling(site: &Site<'_>) -> Scaling {
 pub(super) fn sensitivity(site: &Site<'_>, best: &Layout) -> Vec<Sensitivity> {
     let mut out = Vec::new();
     let mut tell = |change: &str, site: &Site<'_>| {
-        let line = site.best().map(|p| site.line(&p, false));
+        let line = site.best().map(|p| site.plain_line(&p));
         out.push(Sensitivity {
             change: change.to_owned(),
             other_plan: line.as_ref().is_none_or(|l| &l.layout != best),

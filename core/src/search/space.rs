@@ -8,6 +8,10 @@ use crate::order::sort_by;
 
 /// Tensor, context and expert degrees that the search looks at unasked go up to this.
 const MOST_RANKS: u64 = 8;
+/// Expert degrees go further: one expert layer's ranks reach over data and context ranks.
+const MOST_EXPERT_RANKS: u64 = 64;
+/// Layers of which one is recomputed.
+const PER_BLOCK: [u64; 3] = [1, 2, 4];
 /// Chunks a rank.
 const MOST_CHUNKS: u64 = 8;
 
@@ -19,7 +23,8 @@ pub(super) struct Space {
     pub(super) expert: Vec<u64>,
     pub(super) pipeline: Vec<u64>,
     pub(super) shardings: Vec<Sharding>,
-    pub(super) recompute: Vec<Recompute>,
+    /// What is recomputed, every how many layers.
+    pub(super) recompute: Vec<(Recompute, u64)>,
     pub(super) offload: Vec<Vec<Offload>>,
     pub(super) micro_batches: Vec<u64>,
     /// Schedules with their chunks, for a pipeline.
@@ -39,8 +44,6 @@ impl Space {
                 list
             }
         };
-        let recompute =
-            if search.recompute.is_empty() { Recompute::ALL.to_vec() } else { once(&search.recompute) };
         let micro_batches = if search.micro_batches.is_empty() {
             (0..31).map(|i| 1_u64 << i).collect()
         } else {
@@ -48,14 +51,14 @@ impl Space {
             list.retain(|b| facts.batch.global_batch.is_multiple_of(*b));
             list
         };
-        let most_experts = if facts.experts.is_empty() { 1 } else { MOST_RANKS };
+        let most_experts = if facts.experts.is_empty() { 1 } else { MOST_EXPERT_RANKS };
         Self {
             tensor: degrees(&search.tensor_parallel, MOST_RANKS.min(facts.domain)),
             context: degrees(&search.context_parallel, MOST_RANKS),
             expert: degrees(&search.expert_parallel, most_experts),
             pipeline: degrees(&search.pipeline_parallel, facts.layers.max(1)),
             shardings: strategies(facts, search),
-            recompute,
+            recompute: recompute(search, facts.layers),
             offload: offloads(&search.offload),
             micro_batches,
             schedules: schedules(search),
@@ -93,6 +96,23 @@ fn strategies(facts: &Facts, search: &Search) -> Vec<Sharding> {
         all.extend(facts.profile.shardings);
     }
     all
+}
+
+/// What is recomputed, and every how many layers: whole layers alone have the choice.
+fn recompute(search: &Search, layers: u64) -> Vec<(Recompute, u64)> {
+    let kinds = if search.recompute.is_empty() { Recompute::ALL.to_vec() } else { once(&search.recompute) };
+    let mut every =
+        if search.recompute_every.is_empty() { PER_BLOCK.to_vec() } else { sorted(&search.recompute_every) };
+    every.retain(|k| *k == 1 || *k <= layers);
+    let mut out = Vec::new();
+    for kind in kinds {
+        if kind == Recompute::Full {
+            out.extend(every.iter().map(|k| (kind, *k)));
+        } else {
+            out.push((kind, 1));
+        }
+    }
+    out
 }
 
 fn schedules(search: &Search) -> Vec<(Schedule, u64)> {

@@ -10,6 +10,8 @@ use super::row::{Row, Shape};
 
 /// A row as a request.
 pub struct Asked {
+    pub spec: ModelSpec,
+    pub machines: ClusterSpec,
     pub model: Model,
     pub recipe: Recipe,
     pub layout: Layout,
@@ -138,8 +140,8 @@ pub fn of(row: &Row) -> Result<Asked, String> {
     let profile = profile_of(row);
     let inputs = &row.inputs;
     let gpus = row.gpus.ok_or("GPU count missing")?;
-    let model = model(&row.model)?;
-    let cluster = cluster(row, gpus)?;
+    let (spec, model) = model(&row.model)?;
+    let (machines, cluster) = cluster(row, gpus)?;
     let recipe = recipe(row, &profile, &cluster)?;
     let degree = |x: Option<u64>| x.unwrap_or(1).max(1);
     let p = &row.parallel;
@@ -193,7 +195,7 @@ pub fn of(row: &Row) -> Result<Asked, String> {
         "offload": inputs.offload,
     });
     let layout: Layout = serde_json::from_value(layout).map_err(|e| format!("layout: {e}"))?;
-    Ok(Asked { model, recipe, layout, batch: Batch { seq_len, global_batch }, cluster })
+    Ok(Asked { spec, machines, model, recipe, layout, batch: Batch { seq_len, global_batch }, cluster })
 }
 
 /// Bytes of one copy of the model states on the ranks that share a model.
@@ -272,11 +274,12 @@ fn batch(row: &Row, dp: u64, pp: u64, seq_len: u64) -> (u64, u64) {
 }
 
 /// A preset when the name finds one of the same shape, else the dimensions.
-fn model(shape: &Shape) -> Result<Model, String> {
-    if let Ok(model) = ModelSpec::from(shape.name.as_str()).resolve("model") {
+fn model(shape: &Shape) -> Result<(ModelSpec, Model), String> {
+    let preset = ModelSpec::from(shape.name.as_str());
+    if let Ok(model) = preset.resolve("model") {
         let same = Some(model.layers()) == shape.layers && Some(model.hidden) == shape.hidden;
         if same {
-            return Ok(model);
+            return Ok((preset, model));
         }
     }
     let mut m = Map::new();
@@ -299,10 +302,12 @@ fn model(shape: &Shape) -> Result<Model, String> {
     m.insert("model_type".into(), json!("dimensions"));
     m.insert("gated_mlp".into(), json!(shape.gated_mlp.unwrap_or(true)));
     m.insert("tied_embeddings".into(), json!(shape.tied_embeddings.unwrap_or(false)));
-    ModelSpec(Value::Object(m)).resolve("model").map_err(|e| format!("model: {e}"))
+    let spec = ModelSpec(Value::Object(m));
+    let model = spec.resolve("model").map_err(|e| format!("model: {e}"))?;
+    Ok((spec, model))
 }
 
-fn cluster(row: &Row, gpus: u64) -> Result<Cluster, String> {
+fn cluster(row: &Row, gpus: u64) -> Result<(ClusterSpec, Cluster), String> {
     let catalog = Catalog::embedded();
     let asked = row.inputs.accelerator.as_deref();
     // The row's own words where the catalogue knows them: a board may be named there more exactly.
@@ -335,7 +340,7 @@ fn cluster(row: &Row, gpus: u64) -> Result<Cluster, String> {
     let machines: Machines = serde_json::from_value(m).map_err(|e| format!("cluster: {e}"))?;
     let spec = ClusterSpec::Full(Box::new(machines));
     let (cluster, _) = spec.resolve(Catalog::embedded()).map_err(|e| format!("cluster: {e}"))?;
-    Ok(cluster)
+    Ok((spec, cluster))
 }
 
 /// The link a row names, when it is not the accelerator's own. Drivers of consumer boards do not
