@@ -104,7 +104,7 @@ impl<'a> Whole<'a> {
         let mut parts = Vec::new();
         for &tensor in &space.tensor {
             for &context in &space.context {
-                let degrees = space.expert.iter().map(|&expert| ranks(tensor, context, expert));
+                let degrees = space.expert.iter().map(|&expert| ranks(facts, tensor, context, expert));
                 parts.extend(degrees.filter(|layout| facts.hold(Level::Ranks, layout)));
             }
         }
@@ -284,6 +284,8 @@ impl<'a> Walk<'a> {
             return Some(());
         }
         let divisors = divisors(data);
+        let share = self.ground.batch.global_batch / data;
+        let sizes = space.sizes(share);
         let open = self.ground.search.shardings.is_empty();
         let Some(&(schedule, chunks)) = pipeline.schedules.first() else { return Some(()) };
         (layout.pipeline_schedule, layout.pipeline_chunks) = (schedule, chunks);
@@ -306,11 +308,9 @@ impl<'a> Walk<'a> {
                         if !self.facts.hold(Level::Split, layout) {
                             continue;
                         }
-                        room = room && self.split(space, pipeline, layout, &mut spared, memo)?;
+                        room = room && self.split(&sizes, pipeline, layout, &mut spared, memo)?;
                         if !room {
-                            let share = self.ground.batch.global_batch / layout.data_parallel();
-                            self.out.space +=
-                                space.sizes(share).map(|b| pipeline.runs(share / b)).sum::<u64>();
+                            self.out.space += sizes.iter().map(|b| pipeline.runs(share / b)).sum::<u64>();
                         }
                     }
                 }
@@ -324,7 +324,7 @@ impl<'a> Walk<'a> {
     /// steps.
     fn split(
         &mut self,
-        space: &Space,
+        sizes: &[u64],
         pipeline: &Pipeline,
         layout: &Layout,
         spared: &mut Vec<Spared>,
@@ -338,7 +338,8 @@ impl<'a> Walk<'a> {
         // What else the stages depend on: whether gradients accumulate, and whether a micro-batch is
         // one sequence.
         for kind in [(true, false), (true, true), (false, false), (false, true)] {
-            let mut sizes = space.sizes(share).filter(|&size| (share > size, size > 1) == kind).peekable();
+            let of_kind = |size: &u64| (share > *size, *size > 1) == kind;
+            let mut sizes = sizes.iter().copied().filter(of_kind).peekable();
             while let Some(size) = sizes.next_if(|&size| covered(spared, size)) {
                 self.out.space += pipeline.runs(share / size);
             }

@@ -113,7 +113,7 @@ impl Case {
                     for &expert in &s.expert_parallel {
                         base = Layout {
                             tensor_parallel: tensor,
-                            sequence_parallel: tensor > 1,
+                            sequence_parallel: tensor > 1 && (s.any_framework || facts.profile.sequence),
                             context_parallel: context,
                             pipeline_parallel: pipeline,
                             expert_parallel: expert,

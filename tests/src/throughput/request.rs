@@ -333,7 +333,8 @@ fn cluster(row: &Row, gpus: u64) -> Result<(ClusterSpec, Cluster), String> {
     if let Some(network) = row.interconnect_inter.as_deref().and_then(|text| network(text, per_node)) {
         m["networks"] = json!([network]);
     }
-    let link = row.interconnect_intra.as_deref().and_then(|text| link(text, accelerator));
+    let link =
+        row.interconnect_intra.as_deref().and_then(|text| link(text, part.name.starts_with("GeForce")));
     if let Some(link) = link {
         m["link"] = json!(link);
     }
@@ -345,12 +346,12 @@ fn cluster(row: &Row, gpus: u64) -> Result<(ClusterSpec, Cluster), String> {
 
 /// The link a row names, when it is not the accelerator's own. Drivers of consumer boards do not
 /// let them read each other's memory.
-fn link(text: &str, accelerator: &str) -> Option<&'static str> {
+fn link(text: &str, consumer: bool) -> Option<&'static str> {
     if !text.starts_with("PCIe") {
         return None;
     }
     let old = text.contains("old") || text.contains("3.0");
-    Some(match (accelerator.starts_with("rtx-"), old) {
+    Some(match (consumer, old) {
         (true, true) => "pcie3-p2p-off",
         (true, false) => "pcie4-p2p-off",
         (false, true) => "pcie3x16",
