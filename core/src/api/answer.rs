@@ -225,7 +225,7 @@ pub struct Sensitivity {
     pub step_time: Option<Seconds>,
     /// Tokens per second of the whole cluster.
     pub tokens_per_second: Option<f64>,
-    /// Money of the run.
+    /// Money of the run; the expected bill where losses change.
     pub cost: Option<Usd>,
 }
 

@@ -35,6 +35,8 @@ struct Profile {
     tensor_overlap: Option<bool>,
     /// Recorded graphs, and expert tokens routed by fused kernels.
     graphs: bool,
+    /// Format in which gradients are summed and reduced; none is the framework's own.
+    gradients: Option<&'static str>,
 }
 
 const ALL: &[&str] = &["all-linear"];
@@ -51,6 +53,7 @@ const fn profile(framework: &'static str, kernels: &'static str, attention: &'st
         overlap: None,
         tensor_overlap: None,
         graphs: false,
+        gradients: None,
     }
 }
 
@@ -70,7 +73,9 @@ fn profile_of(row: &Row) -> Profile {
         let attention = if version.starts_with("24.03") { "flash2" } else { "te" };
         // Releases from mid-2026 record graphs and route expert tokens by fused kernels.
         let graphs = release(version) >= (26, 6);
-        return Profile { targets: ATTENTION, graphs, ..profile("megatron", "fused", attention) };
+        // Their performance recipes switch fp32 gradients off (`grad_reduce_in_fp32`).
+        let gradients = Some("bf16");
+        return Profile { targets: ATTENTION, graphs, gradients, ..profile("megatron", "fused", attention) };
     }
     if has("neox") {
         // Its published configs checkpoint every layer.
@@ -242,6 +247,9 @@ fn recipe(row: &Row, profile: &Profile, cluster: &Cluster) -> Result<Recipe, Str
             "rank": finetune.and_then(|f| f.rank).unwrap_or(16),
             "targets": if all { ALL } else { profile.targets },
         });
+    }
+    if let Some(dtype) = profile.gradients {
+        r["reduce_dtype"] = json!(dtype);
     }
     if let Some(dtype) = &inputs.params_dtype {
         r["params_dtype"] = json!(dtype);
