@@ -2,9 +2,11 @@
 
 mod ahead;
 mod answer;
+mod calibrate;
 mod compare;
 mod estimate;
 mod explain;
+mod open;
 mod outlook;
 mod outlook_text;
 mod pay;
@@ -19,9 +21,10 @@ mod verbs;
 
 pub use crate::search::{Objective, Search, StopReason};
 pub use answer::{
-    Change, EstimateAnswer, Fit, PlanAnswer, PlanLine, PlanWarning, Price, Rejection, RunReport, Sensitivity,
-    Verdict,
+    Change, Chosen, EstimateAnswer, Fit, PlanAnswer, PlanLine, PlanWarning, Price, Rejection, RunReport,
+    Sensitivity, Verdict,
 };
+pub use calibrate::{CalibrateAnswer, CalibrateRequest, MeasuredRun, Residual, calibrate};
 pub use compare::{CompareAnswer, CompareLine, CompareRequest, Compared, Contender, Unit, compare};
 pub use estimate::estimate;
 pub use outlook::{CheckpointOutlook, Deadline, LossOutlook, OfferLine, RunOutlook, ServingOutlook, Spread};

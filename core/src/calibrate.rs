@@ -6,6 +6,13 @@
 //! `s` is the spread of repeated measurements, `t_j` that of the published values. The uncertainty of
 //! each factor is the root of the diagonal of the inverse of the normal matrix.
 //! Source: Tarantola 2005, chapter 3 (least squares with prior).
+//!
+//! Memory has one factor, on what tensors take, held to 1 in the same way: the mean of the logarithms
+//! of measured over predicted, weighed against the spread of published readings.
+//!
+//! How far later steps lie from their predictions is the spread of published runs, updated by what the
+//! fit leaves: `s^2 = (n0 s0^2 + sum r_i^2) / (n0 + n)` (Gelman 2013, section 2.6), `n0` = 5 published
+//! runs' worth.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +32,12 @@ const PRIOR: [(&str, f64); FACTORS] =
 const NOISE: f64 = 0.06;
 /// Factors stay within a third and three times the published value.
 const BOUND: f64 = 1.1;
+/// Readings of memory of one configuration differ by this much (allocator, release).
+const MEMORY_NOISE: f64 = 0.03;
+/// Spread of published readings of memory: the 80 % interval of `accuracy memory`, 0.83 to 1.20.
+const MEMORY_PRIOR: f64 = 0.14;
+/// Runs of one's own after which the spread is as much theirs as that of published runs.
+const RUNS: f64 = 5.0;
 /// Width of an 80 % interval in standard deviations, one side.
 const EIGHTY: f64 = 1.2816;
 
@@ -49,18 +62,31 @@ pub struct Calibration {
     pub network: f64,
     /// Issuing kernels.
     pub host: f64,
+    /// Memory of tensors.
+    pub allocated: f64,
+    /// Standard deviation of ln(measured / predicted) of step times; none means as in published runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spread: Option<f64>,
 }
 
 impl Default for Calibration {
     fn default() -> Self {
-        Self { matmul: 1.0, attention: 1.0, memory: 1.0, network: 1.0, host: 1.0 }
+        Self {
+            matmul: 1.0,
+            attention: 1.0,
+            memory: 1.0,
+            network: 1.0,
+            host: 1.0,
+            allocated: 1.0,
+            spread: None,
+        }
     }
 }
 
 impl Calibration {
     fn from_logs(x: &[f64; FACTORS]) -> Self {
         let [matmul, attention, memory, network, host] = x.map(libm::exp);
-        Self { matmul, attention, memory, network, host }
+        Self { matmul, attention, memory, network, host, ..Self::default() }
     }
 
     /// Checks the ranges.
@@ -74,8 +100,12 @@ impl Calibration {
             ("memory", self.memory),
             ("network", self.network),
             ("host", self.host),
+            ("allocated", self.allocated),
         ] {
             in_range(field, value, 0.01, 100.0)?;
+        }
+        if let Some(spread) = self.spread {
+            in_range("spread", spread, 0.0, 5.0)?;
         }
         Ok(())
     }
@@ -124,6 +154,34 @@ pub struct CalibrationReport {
     pub summary: String,
 }
 
+/// The factor on memory that measured and predicted bytes tell of.
+///
+/// ```
+/// // One reading 10 % above: nearly all of it is believed.
+/// let one = shardwise::calibrate::memory(&[(11e9, 10e9)]);
+/// assert!((1.08..1.10).contains(&one.factor) && one.low < one.factor && one.learnt > 0.9);
+/// ```
+#[must_use]
+pub fn memory(readings: &[(f64, f64)]) -> Learnt {
+    let precision = 1.0 / (MEMORY_PRIOR * MEMORY_PRIOR);
+    let weight = 1.0 / (MEMORY_NOISE * MEMORY_NOISE);
+    let sum: f64 =
+        readings.iter().map(|(measured, predicted)| libm::log(measured / predicted.max(1.0))).sum();
+    let total = weight * readings.len() as f64 + precision;
+    learnt("allocated", (weight * sum / total).clamp(-BOUND, BOUND), 1.0 / total, MEMORY_PRIOR)
+}
+
+fn learnt(name: &'static str, log: f64, variance: f64, prior: f64) -> Learnt {
+    let half = EIGHTY * variance.max(0.0).sqrt();
+    Learnt {
+        name,
+        factor: libm::exp(log),
+        low: libm::exp(log - half),
+        high: libm::exp(log + half),
+        learnt: (1.0 - variance / (prior * prior)).clamp(0.0, 1.0),
+    }
+}
+
 /// Fits the free constants to measured steps.
 ///
 /// # Errors
@@ -154,25 +212,22 @@ pub fn calibrate(observations: &[Observation<'_>]) -> Result<CalibrationReport> 
             break;
         }
     }
-    let after = rms(&residuals(observations, &x));
+    let left = residuals(observations, &x);
+    let after = rms(&left);
     let constants: Vec<Learnt> = PRIOR
         .iter()
         .enumerate()
         .map(|(j, (name, spread))| {
             let at = |v: &[f64; FACTORS]| v.get(j).copied().unwrap_or(0.0);
-            let variance = covariance.get(j).map_or(0.0, at).max(0.0);
-            let half = EIGHTY * variance.sqrt();
-            Learnt {
-                name,
-                factor: libm::exp(at(&x)),
-                low: libm::exp(at(&x) - half),
-                high: libm::exp(at(&x) + half),
-                learnt: (1.0 - variance / (spread * spread)).clamp(0.0, 1.0),
-            }
+            learnt(name, at(&x), covariance.get(j).map_or(0.0, at), *spread)
         })
         .collect();
     let summary = summary(&constants, observations.len(), before, after);
-    Ok(CalibrationReport { calibration: Calibration::from_logs(&x), constants, before, after, summary })
+    let published = observations.iter().map(|o| o.setting.spread()).map(|s| s * s).sum::<f64>();
+    let n = left.len() as f64;
+    let spread = (RUNS * published / n + left.iter().map(|r| r * r).sum::<f64>()) / (RUNS + n);
+    let calibration = Calibration { spread: Some(spread.sqrt()), ..Calibration::from_logs(&x) };
+    Ok(CalibrationReport { calibration, constants, before, after, summary })
 }
 
 fn summary(constants: &[Learnt], steps: usize, before: f64, after: f64) -> String {

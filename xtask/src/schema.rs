@@ -7,8 +7,8 @@ use std::path::Path;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use shardwise::api::{
-    CatalogRequest, CompareAnswer, CompareRequest, DescribeModelRequest, EstimateAnswer, EstimateRequest,
-    PlanAnswer, PlanRequest, VERBS,
+    CalibrateAnswer, CalibrateRequest, CatalogRequest, CompareAnswer, CompareRequest, DescribeModelRequest,
+    EstimateAnswer, EstimateRequest, PlanAnswer, PlanRequest, VERBS,
 };
 use shardwise::{CatalogRows, Error, ModelSummary};
 
@@ -39,6 +39,7 @@ fn printed<T: JsonSchema>() -> Schema {
 
 fn contracts() -> Vec<Contract> {
     vec![
+        contract::<CalibrateRequest, CalibrateAnswer>("calibrate"),
         contract::<CatalogRequest, CatalogRows>("catalog"),
         contract::<CompareRequest, CompareAnswer>("compare"),
         contract::<DescribeModelRequest, ModelSummary>("describe_model"),

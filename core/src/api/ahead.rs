@@ -137,6 +137,13 @@ impl Workplace<'_> {
         Ok(self.outlook(run, step, &job, checkpoint, losing, prospect.as_ref(), assumed))
     }
 
+    /// Losses of a node in an hour, when the run asks about losses.
+    pub(super) fn per_node_hour(&self) -> Option<f64> {
+        let faults = self.run.faults.as_ref()?;
+        let losing = self.losing(faults, self.run.price, &mut Assumed(Vec::new()));
+        losing.ok().map(|l| l.per_node_hour)
+    }
+
     fn check_length(&self, work: Seconds) -> Result<()> {
         if work.get() >= 1.0 && work.get() <= 1e10 {
             return Ok(());

@@ -14,7 +14,7 @@ use crate::search::{Scaling, StopReason};
 use crate::step::StepReport;
 use crate::term::Terms;
 use crate::vocabulary::vocabulary;
-use crate::workload::ModelSummary;
+use crate::workload::{Compute, ModelSummary, Optimizer};
 
 vocabulary! {
     /// Whether the fullest rank fits its accelerator.
@@ -121,8 +121,17 @@ pub struct PlanLine {
     pub name: String,
     /// The layout.
     pub layout: Layout,
-    /// The machines, where the request names several.
+    /// The machines, where several are considered.
     pub machines: Option<String>,
+    /// The optimizer, where several recipes are considered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub optimizer: Option<Optimizer>,
+    /// The format of the matrix multiplications, where several recipes are considered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compute: Option<Compute>,
+    /// Sequences per optimizer step, where several are considered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub global_batch: Option<u64>,
     /// Micro-batches per optimizer step on each data-parallel rank.
     pub gradient_accumulation: u64,
     /// Device memory of the fullest rank.
@@ -150,6 +159,24 @@ pub struct PlanLine {
     /// Expected bill.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_cost: Option<Usd>,
+}
+
+/// What was chosen beside the layout.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+pub struct Chosen {
+    /// The machines.
+    pub machines: String,
+    /// Nodes.
+    pub nodes: u32,
+    /// GPUs.
+    pub gpus: u64,
+    /// Optimizer.
+    pub optimizer: Optimizer,
+    /// Format of the matrix multiplications.
+    pub compute: Compute,
+    /// Sequences per optimizer step.
+    pub global_batch: u64,
 }
 
 /// A strategy that does not fit, or cannot run, and why.
@@ -198,7 +225,7 @@ pub struct Sensitivity {
     pub step_time: Option<Seconds>,
     /// Tokens per second of the whole cluster.
     pub tokens_per_second: Option<f64>,
-    /// Money of the run.
+    /// Money of the run; the expected bill where losses change.
     pub cost: Option<Usd>,
 }
 
@@ -220,6 +247,9 @@ pub struct PlanAnswer {
     pub schema_version: u32,
     /// Whether any layout fits.
     pub feasible: bool,
+    /// What was chosen beside the layout, where machines, recipe or batch were open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<Chosen>,
     /// The best layout in full; when nothing fits, the one that comes nearest.
     pub best: EstimateAnswer,
     /// The best plan of each strategy and recompute setting that fits, best first.

@@ -5,13 +5,14 @@ use super::request::{EstimateRequest, SCHEMA_VERSION};
 use super::run::Run;
 use super::text::plan_name;
 use crate::assumption::Assumption;
+use crate::calibrate::Calibration;
 use crate::cluster::{Catalog, Cluster};
 use crate::error::{Error, ErrorCode, Result};
 use crate::layout::{Layout, Sharding};
 use crate::ledger::deduplicated;
 use crate::memory::{self, MemoryReport};
 use crate::quantity::Bytes;
-use crate::step::{self, StepReport};
+use crate::step::{Setting, StepReport};
 use crate::term::{Term, Terms};
 use crate::workload::{Batch, Method, Model, Recipe};
 
@@ -31,16 +32,38 @@ use crate::workload::{Batch, Method, Model, Recipe};
 /// # Errors
 /// A request that cannot be read; see [`Error`].
 pub fn estimate(request: &EstimateRequest) -> Result<EstimateAnswer> {
-    request.validate()?;
-    let model = request.model.resolve("model")?;
-    let (cluster, assumptions) = resolve_cluster(&request.cluster, &request.catalog)?;
-    let layout = request.layout.clone().resolve(cluster.gpus()).map_err(|e| e.under("layout"))?;
-    let batch = request.batch(&layout)?;
-    check_model(&model, &request.recipe, &layout, request.seq_len)?;
-    let parts = Workplace { model: &model, recipe: &request.recipe, cluster: &cluster, run: &request.run };
+    let Resolved { model, cluster, assumptions, layout, batch } = Resolved::new(request)?;
+    let parts = Workplace {
+        model: &model,
+        recipe: &request.recipe,
+        cluster: &cluster,
+        run: &request.run,
+        calibration: &request.calibration,
+    };
     let mut answer = parts.answer(layout, &batch, assumptions);
     parts.complete(&mut answer, &batch)?;
     Ok(answer)
+}
+
+/// A request with every name looked up and every default filled in.
+pub(super) struct Resolved {
+    pub(super) model: Model,
+    pub(super) cluster: Cluster,
+    assumptions: Vec<Assumption>,
+    pub(super) layout: Layout,
+    pub(super) batch: Batch,
+}
+
+impl Resolved {
+    pub(super) fn new(request: &EstimateRequest) -> Result<Self> {
+        request.validate()?;
+        let model = request.model.resolve("model")?;
+        let (cluster, assumptions) = resolve_cluster(&request.cluster, &request.catalog)?;
+        let layout = request.layout.clone().resolve(cluster.gpus()).map_err(|e| e.under("layout"))?;
+        let batch = request.batch(&layout)?;
+        check_model(&model, &request.recipe, &layout, request.seq_len)?;
+        Ok(Self { model, cluster, assumptions, layout, batch })
+    }
 }
 
 /// The machines a request names.
@@ -87,15 +110,26 @@ pub(super) struct Workplace<'a> {
     pub(super) recipe: &'a Recipe,
     pub(super) cluster: &'a Cluster,
     pub(super) run: &'a Run,
+    pub(super) calibration: &'a Calibration,
 }
 
-impl Workplace<'_> {
+impl<'a> Workplace<'a> {
     pub(super) fn memory(&self, layout: &Layout, batch: &Batch) -> MemoryReport {
-        memory::estimate(self.model, self.recipe, layout, batch)
+        self.memory_with(self.recipe, layout, batch)
     }
 
     pub(super) fn step(&self, layout: &Layout, batch: &Batch) -> StepReport {
-        step::estimate(self.model, self.recipe, layout, batch, self.cluster)
+        self.setting(batch).report(layout)
+    }
+
+    /// Memory under another recipe.
+    pub(super) fn memory_with(&self, recipe: &Recipe, layout: &Layout, batch: &Batch) -> MemoryReport {
+        memory::estimate(self.model, recipe, layout, batch).calibrated(self.calibration.allocated)
+    }
+
+    /// What times a step.
+    pub(super) fn setting(&self, batch: &Batch) -> Setting<'a> {
+        Setting::new(self.model, self.recipe, *batch, self.cluster).calibrated(self.calibration)
     }
 
     pub(super) fn answer(

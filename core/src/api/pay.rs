@@ -266,8 +266,8 @@ impl Workplace<'_> {
             _ => return 1.0,
         };
         let plain = Recipe { method, ..self.recipe.clone() };
-        let plain = crate::step::estimate(self.model, &plain, &answer.layout, batch, self.cluster);
-        answer.step.total() / plain.total()
+        let plain = Workplace { recipe: &plain, ..*self }.setting(batch).times(&answer.layout).total();
+        answer.step.total().get() / plain
     }
 
     fn serving(

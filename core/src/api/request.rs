@@ -4,10 +4,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::run::Run;
+use crate::calibrate::Calibration;
 use crate::cluster::{CatalogRows, ClusterSpec};
 use crate::error::{Error, ErrorCode, Result, in_range};
 use crate::layout::Layout;
-use crate::search::Search;
+use crate::search::{Objective, Search};
 use crate::workload::{Batch, ModelSpec, Recipe};
 
 /// Version of requests and answers. It rises when a field changes its meaning.
@@ -47,6 +48,9 @@ pub struct EstimateRequest {
     /// How much is trained, and at which price.
     #[serde(default)]
     pub run: Run,
+    /// What measured runs taught: the answer's `calibration` of `calibrate`.
+    #[serde(default)]
+    pub calibration: Calibration,
     /// Catalogue rows of the user's own.
     #[serde(default)]
     pub catalog: CatalogRows,
@@ -86,6 +90,9 @@ pub struct PlanRequest {
     /// How much is trained, and at which price.
     #[serde(default)]
     pub run: Run,
+    /// What measured runs taught: the answer's `calibration` of `calibrate`.
+    #[serde(default)]
+    pub calibration: Calibration,
     /// Catalogue rows of the user's own.
     #[serde(default)]
     pub catalog: CatalogRows,
@@ -123,6 +130,7 @@ impl EstimateRequest {
         if let Some(n) = self.global_batch {
             in_range("global_batch", n as f64, 1.0, 1e9)?;
         }
+        self.calibration.validate().map_err(|e| e.under("calibration"))?;
         self.recipe.validate().map_err(|e| e.under("recipe"))?;
         self.run.validate().map_err(|e| e.under("run"))
     }
@@ -153,15 +161,18 @@ impl PlanRequest {
         in_range("seq_len", self.seq_len as f64, 1.0, 1e8)?;
         in_range("global_batch", self.global_batch as f64, 1.0, 1e9)?;
         self.search.validate().map_err(|e| e.under("search"))?;
-        let limited = self.search.deadline.is_some() || self.search.budget.is_some();
+        let limited = self.search.deadline.is_some()
+            || self.search.budget.is_some()
+            || self.search.objective == Objective::ExpectedCost;
         if limited && self.run.tokens.is_none() && self.run.steps.is_none() {
             return Err(Error::new(
                 "search",
                 ErrorCode::Conflict,
-                "a deadline or a budget",
+                "a deadline, a budget or an expected bill",
                 "one of these only with run.tokens or run.steps",
             ));
         }
+        self.calibration.validate().map_err(|e| e.under("calibration"))?;
         self.recipe.validate().map_err(|e| e.under("recipe"))?;
         self.run.validate().map_err(|e| e.under("run"))
     }

@@ -5,6 +5,7 @@ use core::fmt::Display;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::calibrate::{CalibrateRequest, calibrate};
 use super::compare::{CompareRequest, compare};
 use super::request::{CatalogRequest, DescribeModelRequest, EstimateRequest, PlanRequest};
 use super::{estimate, plan};
@@ -13,7 +14,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::read::from_text;
 
 /// The verbs, in alphabetical order.
-pub const VERBS: &[&str] = &["catalog", "compare", "describe_model", "estimate", "plan"];
+pub const VERBS: &[&str] = &["calibrate", "catalog", "compare", "describe_model", "estimate", "plan"];
 
 /// More bytes than any request has; a hostile text is refused before it is read.
 const LONGEST: usize = 8 << 20;
@@ -69,6 +70,7 @@ impl<T: Serialize + Display> Print for T {
 
 fn answer(verb: &str, request: &str) -> Result<Box<dyn Print>> {
     Ok(match verb {
+        "calibrate" => Box::new(calibrate(&read::<CalibrateRequest>(request)?)?),
         "catalog" => {
             let own = read::<CatalogRequest>(request)?.catalog;
             Box::new(Catalog::embedded().with_overrides(own)?.rows().clone())

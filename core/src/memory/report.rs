@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
+use super::interval;
 use crate::quantity::Bytes;
-use crate::term::{Interval80, Terms};
+use crate::term::{Interval80, Term, Terms};
 
 /// One instant of the step at which memory can peak.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -47,6 +48,28 @@ pub struct MemoryReport {
 }
 
 impl MemoryReport {
+    /// The same where tensors take `factor` times what was predicted, as measured runs told.
+    #[must_use]
+    pub(crate) fn calibrated(mut self, factor: f64) -> Self {
+        let more = self.allocated * (factor - 1.0);
+        if more == Bytes::ZERO {
+            return self;
+        }
+        let term =
+            |amount: Bytes| Term::new("calibration", amount, "(factor - 1) x predicted", "measured runs");
+        for phase in &mut self.phases {
+            phase.allocated.0.push(term(phase.allocated.total() * (factor - 1.0)));
+        }
+        self.reserved.0.push(term(more));
+        self.device.0.push(term(more));
+        self.allocated = self.allocated + more;
+        self.needed = self.needed + more;
+        self.allocated_interval80 = interval::around(self.allocated, interval::ALLOCATED);
+        self.reserved_interval80 = interval::around(self.reserved.total(), interval::RESERVED);
+        self.device_interval80 = interval::around(self.device.total(), interval::DEVICE);
+        self
+    }
+
     /// The terms of the peak.
     #[must_use]
     pub fn peak_terms(&self) -> Option<&Terms<Bytes>> {

@@ -110,17 +110,19 @@ impl<'a> Stages<'a> {
         self.stages.iter().flatten().find(|(i, _)| *i == index).map(|(i, s)| (*i, s))
     }
 
-    /// Memory of the fullest rank under the schedule of `layout`.
-    pub(crate) fn figures(&self, peaks: &Peaks, layout: &Layout, micro_batches: u64) -> Figures {
+    /// Memory of the fullest rank under the schedule of `layout`, tensors taking `factor` times what is
+    /// predicted.
+    pub(crate) fn figures(&self, peaks: &Peaks, layout: &Layout, micro_batches: u64, factor: f64) -> Figures {
         let (index, peak) = peaks.fullest(layout, micro_batches).unwrap_or_default();
         let outside = Outside::of(peak.total, peak.at_rest, self.recipe, layout);
         let states =
             self.stages.iter().flatten().find(|(i, _)| *i == index).map_or(0.0, |(_, s)| s.states().host);
         let each = peaks.0.iter().flatten().find(|s| s.index == index).map_or(0.0, |s| s.host);
         let activations = each * in_flight(layout, micro_batches, index).max(1.0);
-        let device = Bytes::of(outside.device(peak.total));
+        let more = Bytes::of(peak.total) * (factor - 1.0);
+        let device = Bytes::of(outside.device(peak.total)) + more;
         Figures {
-            needed: Bytes::of(outside.needed(peak.total)),
+            needed: Bytes::of(outside.needed(peak.total)) + more,
             device,
             device_high: super::interval::around(device, super::interval::DEVICE).high,
             host: Bytes::of(states + activations),

@@ -106,6 +106,13 @@ pub fn estimate(
 }
 
 impl Setting<'_> {
+    /// Standard deviation of ln(measured / predicted) of published runs like this one.
+    #[must_use]
+    pub fn spread(&self) -> f64 {
+        let (low, high) = super::interval::published(self.model, self.cluster);
+        libm::log(high / low) / (2.0 * super::interval::EIGHTY)
+    }
+
     /// The report of one layout.
     #[must_use]
     pub fn report(&self, layout: &Layout) -> StepReport {
@@ -130,7 +137,7 @@ impl Setting<'_> {
             hfu: flops.hardware() / peak,
             bottleneck: bottleneck(&times),
             remedies: super::remedies::remedies(self, layout, &times),
-            interval80: super::interval::interval(self.model, self.cluster, seconds),
+            interval80: super::interval::interval(self, seconds),
         }
     }
 }

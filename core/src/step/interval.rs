@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 
+use super::times::Setting;
 use crate::cluster::Cluster;
 use crate::quantity::Seconds;
 use crate::term::Interval80;
@@ -34,8 +35,9 @@ fn spread(class: &str) -> (f64, f64) {
     rows.iter().find(|r| r.class == class).map_or((0.8, 1.3), |r| (r.low, r.high))
 }
 
-/// The 80 % interval of a predicted step time.
-pub(super) fn interval(model: &Model, cluster: &Cluster, predicted: f64) -> Interval80<Seconds> {
+/// What is known of runs like this one: lower and upper end of their 80 % interval, over the
+/// prediction.
+pub(super) fn published(model: &Model, cluster: &Cluster) -> (f64, f64) {
     let experts = model.blocks.iter().flat_map(|b| &b.ops).any(|op| matches!(op.kind, OpKind::Experts(_)));
     let fast_link = cluster.within_domain.as_ref().is_some_and(|c| !c.link.starts_with("pcie"));
     let class = match (experts, fast_link) {
@@ -43,7 +45,19 @@ pub(super) fn interval(model: &Model, cluster: &Cluster, predicted: f64) -> Inte
         (false, true) => "dense",
         (false, false) => "no fast link",
     };
-    let (low, high) = spread(class);
+    spread(class)
+}
+
+/// Standard deviations from the middle to either end of an 80 % interval.
+pub(super) const EIGHTY: f64 = 1.2816;
+
+/// The 80 % interval of a predicted step time: as measured runs of one's own scatter, else as
+/// published ones do.
+pub(super) fn interval(s: &Setting<'_>, predicted: f64) -> Interval80<Seconds> {
+    let (low, high) = match s.calibration.spread {
+        Some(spread) => (libm::exp(-EIGHTY * spread), libm::exp(EIGHTY * spread)),
+        None => published(s.model, s.cluster),
+    };
     Interval80 { low: Seconds::of(predicted * low), high: Seconds::of(predicted * high) }
 }
 

@@ -14,7 +14,7 @@ use super::states::{self, Traffic};
 
 /// Compute beside communication slows by this share of the shorter of the two.
 /// Source: open corpus, 0.17 to 0.49.
-const CONTENTION: f64 = 0.25;
+pub(super) const CONTENTION: f64 = 0.25;
 /// A prefetched gather never starts exactly with the layer before: this share of the layer stays.
 const PREFETCH_TAIL: f64 = 0.05;
 /// Share of tensor-parallel traffic that stays exposed when products and traffic are interleaved.
@@ -519,7 +519,7 @@ impl<'a> Composer<'a> {
         } else {
             1.0
         };
-        x.bubble = bubble(self.layout.pipeline_schedule, p, v, &rank.mean);
+        x.bubble = bubble(self.layout.pipeline_schedule, p, v, m, &rank.mean);
         self.sends(&mut x, p, m, v);
         super::stalls::input(self.s, self.layout, &mut x);
         super::stalls::straggler(self.s, &mut x);

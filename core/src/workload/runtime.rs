@@ -85,6 +85,9 @@ pub struct Runtime {
     pub worker_samples_per_second: Option<f64>,
     /// Bytes read from storage per sample; none means 4 bytes a token.
     pub sample_bytes: Option<f64>,
+    /// Samples that one accelerator decodes in a second, where decoding runs there (`DALI`, nvJPEG): workers
+    /// then only read, and the decoder slows the compute beside it.
+    pub gpu_decode_samples_per_second: Option<f64>,
     /// Relative spread (standard deviation) of the ranks' compute time; none means 0.
     pub jitter: Option<f64>,
 }
@@ -97,6 +100,7 @@ impl Runtime {
             ("runtime.loader_workers", self.loader_workers.map(|x| x as f64), 1.0, 4096.0),
             ("runtime.worker_samples_per_second", self.worker_samples_per_second, 1e-6, 1e9),
             ("runtime.sample_bytes", self.sample_bytes, 0.0, 1e12),
+            ("runtime.gpu_decode_samples_per_second", self.gpu_decode_samples_per_second, 1e-6, 1e9),
             ("runtime.jitter", self.jitter, 0.0, 1.0),
         ] {
             if let Some(value) = value {

@@ -6,7 +6,7 @@ use std::io;
 use shardwise_tests::conformance::cases;
 
 /// Verbs whose answer as text is kept beside the JSON.
-const WITH_PROSE: [&str; 4] = ["catalog", "compare", "estimate", "plan"];
+const WITH_PROSE: [&str; 5] = ["calibrate", "catalog", "compare", "estimate", "plan"];
 
 fn main() -> io::Result<()> {
     let cases = cases()?;

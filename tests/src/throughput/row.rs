@@ -7,6 +7,8 @@ pub struct Row {
     pub id: String,
     pub source_id: String,
     pub source_family: String,
+    #[serde(default)]
+    pub gpu: Option<String>,
     pub gpus: Option<u64>,
     pub gpus_per_node: Option<u64>,
     #[serde(default)]
