@@ -8,6 +8,7 @@
 //! Source: Tarantola 2005, chapter 3 (least squares with prior).
 
 use serde::{Deserialize, Serialize};
+use shardwise_derive::{FromJson, ToJson};
 
 use crate::error::{Error, ErrorCode, Result, in_range};
 use crate::layout::Layout;
@@ -35,7 +36,7 @@ const EIGHTY: f64 = 1.2816;
 /// let c: Calibration = serde_json::from_str(r#"{"matmul": 1.08}"#).unwrap();
 /// assert_eq!((c.matmul, c.network), (1.08, 1.0));
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Calibration {
@@ -93,7 +94,7 @@ pub struct Observation<'a> {
 }
 
 /// One constant after the fit.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Learnt {
     /// Which.
@@ -109,7 +110,7 @@ pub struct Learnt {
 }
 
 /// What a calibration found.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct CalibrationReport {
     /// The factors to give to later requests.
