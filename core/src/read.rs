@@ -4,6 +4,11 @@
 //! Written by hand, over tables that [`shardwise_derive::FromJson`] makes, because a general
 //! deserialiser compiles into a program for each type: that was an eighth of the WASM module.
 
+mod decimal;
+mod parse;
+
+pub(crate) use parse::parse;
+
 use core::fmt::Display;
 
 use serde_json::{Map, Value};
@@ -50,11 +55,6 @@ pub(crate) fn from_value<T: FromJson>(value: &Value) -> Result<T> {
     let mut out = T::hollow();
     out.read(value)?;
     Ok(out)
-}
-
-#[inline(never)]
-fn parse(text: &str) -> Result<Value> {
-    serde_json::from_str(text).map_err(|e| Error::new("", ErrorCode::Syntax, e, "JSON text"))
 }
 
 /// Reads an object, its fields in alphabetical order, so that of several faults every face reports
