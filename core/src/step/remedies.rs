@@ -6,6 +6,7 @@ use super::report::Remedy;
 use super::times::{Costs, Setting, StepTimes};
 use crate::compute::Slice;
 use crate::layout::{Layout, Recompute, Reshard, Schedule, Sharding};
+use crate::order::sort_by;
 use crate::quantity::Seconds;
 use crate::workload::{Kernels, LossKernel, OpKind, Optimizer, Recipe};
 
@@ -44,7 +45,7 @@ pub(super) fn remedies(s: &Setting<'_>, layout: &Layout, now: &StepTimes, costs:
         other.fabric = s.fabric.with_network(2.0);
         tell("a network between nodes twice as fast", &other.times_with(layout, costs));
     }
-    out.sort_by(|a, b| b.saves.get().total_cmp(&a.saves.get()));
+    sort_by(&mut out, |a, b| b.saves.get().total_cmp(&a.saves.get()));
     out
 }
 
