@@ -45,7 +45,7 @@ impl RunOutlook {
 }
 
 /// A part of the run on a number of nodes of its own.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct PhaseOutlook {
     /// Nodes of this part.

@@ -89,7 +89,7 @@ pub struct Run {
 }
 
 /// A part of the run on a number of nodes of its own; the data-parallel degree follows.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NodeCount {

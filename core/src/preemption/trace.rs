@@ -20,7 +20,7 @@ pub struct TraceStep {
 }
 
 /// Nodes available over time, as a step function. Before the first step no node is there.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Trace {
