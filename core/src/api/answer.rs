@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
+use shardwise_derive::ToJson;
 
 use super::outlook::{OfferLine, RunOutlook, ServingOutlook};
 use crate::assumption::Assumption;
@@ -29,7 +30,7 @@ vocabulary! {
 }
 
 /// Memory held against the accelerator.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Fit {
     /// Whether it fits.
@@ -43,7 +44,7 @@ pub struct Fit {
 }
 
 /// The whole run: steps, time, money.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct RunReport {
     /// Optimizer steps.
@@ -65,7 +66,7 @@ pub struct RunReport {
 }
 
 /// A price with its origin.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Price {
     /// All accelerators together.
@@ -79,7 +80,7 @@ pub struct Price {
 }
 
 /// What one layout needs.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct EstimateAnswer {
     /// Version of this format.
@@ -114,7 +115,7 @@ pub struct EstimateAnswer {
 }
 
 /// One plan in a list.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct PlanLine {
     /// How a person names the layout: its strategy and the degrees above 1.
@@ -162,7 +163,7 @@ pub struct PlanLine {
 }
 
 /// What was chosen beside the layout.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Chosen {
     /// The machines.
@@ -180,7 +181,7 @@ pub struct Chosen {
 }
 
 /// A strategy that does not fit, or cannot run, and why.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Rejection {
     /// How a person names the layout: its strategy and the degrees above 1.
@@ -196,7 +197,7 @@ pub struct Rejection {
 }
 
 /// A change to the layout in use.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Change {
     /// What is changed, in words.
@@ -212,7 +213,7 @@ pub struct Change {
 }
 
 /// What becomes of the plan when something about the request changes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Sensitivity {
     /// What changes.
@@ -230,7 +231,7 @@ pub struct Sensitivity {
 }
 
 /// Something the figures do not show.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct PlanWarning {
     /// In one sentence with its figure.
@@ -240,7 +241,7 @@ pub struct PlanWarning {
 }
 
 /// The best layout, the next best, and why not the others.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct PlanAnswer {
     /// Version of this format.

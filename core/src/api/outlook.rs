@@ -1,13 +1,14 @@
 //! What a run may come to: expected time and money with their spread, and what they are made of.
 
 use serde::Serialize;
+use shardwise_derive::ToJson;
 
 use crate::assumption::Assumption;
 use crate::quantity::{Bytes, Seconds, Usd, UsdPerSecond};
 use crate::term::Terms;
 
 /// What a run may come to when the state is saved and nodes are lost.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct RunOutlook {
     /// Time when nothing is lost: the steps, the saves, and provisioning where losses are asked about.
@@ -44,7 +45,7 @@ impl RunOutlook {
 }
 
 /// A part of the run on a number of nodes of its own.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct PhaseOutlook {
     /// Nodes of this part.
@@ -62,7 +63,7 @@ pub struct PhaseOutlook {
 }
 
 /// Figures not exceeded with a probability.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Spread<Q> {
     /// One run in two stays below.
@@ -74,7 +75,7 @@ pub struct Spread<Q> {
 }
 
 /// A deadline and its chance.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Deadline {
     /// After the start.
@@ -84,7 +85,7 @@ pub struct Deadline {
 }
 
 /// How the state is saved.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct CheckpointOutlook {
     /// What is written.
@@ -112,7 +113,7 @@ pub struct CheckpointOutlook {
 }
 
 /// How nodes are lost.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct LossOutlook {
     /// Losses of one node per hour.
@@ -128,7 +129,7 @@ pub struct LossOutlook {
 }
 
 /// One way of paying for the machines.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct OfferLine {
     /// `on_demand`, `spot`, `reserved_1y`, `reserved_3y` or `owned`.
@@ -150,7 +151,7 @@ pub struct OfferLine {
 }
 
 /// How the result is served, on one GPU.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct ServingOutlook {
     /// Bits of a weight, scales included.

@@ -2,6 +2,7 @@
 //! are made from these types.
 
 use serde::{Deserialize, Serialize};
+use shardwise_derive::{FromJson, ToJson};
 
 use super::run::Run;
 use crate::calibrate::Calibration;
@@ -23,7 +24,7 @@ fn whole_cluster() -> Layout {
 }
 
 /// Asks what one given layout needs: memory, time, money.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EstimateRequest {
@@ -57,7 +58,7 @@ pub struct EstimateRequest {
 }
 
 /// Asks for the best layout.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PlanRequest {
@@ -99,7 +100,7 @@ pub struct PlanRequest {
 }
 
 /// Asks what a model is made of.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DescribeModelRequest {
@@ -108,7 +109,7 @@ pub struct DescribeModelRequest {
 }
 
 /// Asks for the catalogue, with rows of the user's own.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct CatalogRequest {

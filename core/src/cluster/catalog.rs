@@ -4,11 +4,9 @@ use core::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
-use serde::de::DeserializeOwned;
-
 use crate::error::{Error, ErrorCode, Result};
 use crate::order::sort_by;
-use crate::read::from_text;
+use crate::read::{FromJson, from_text};
 
 use super::lookup::{Names, normal};
 use super::rows::{Accelerator, CatalogRows, Instance, Link, Platform, Source};
@@ -354,6 +352,6 @@ pub(super) fn embedded_rows() -> Result<CatalogRows> {
     })
 }
 
-fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<Vec<T>> {
+fn read<T: FromJson>(file: &str, text: &str) -> Result<Vec<T>> {
     from_text(text).map_err(|e| e.under(&format!("catalog.{file}")))
 }

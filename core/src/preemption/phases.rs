@@ -1,6 +1,7 @@
 //! Runs whose node count changes on the way: small at first, grown on a plateau, shrunk after.
 
 use serde::{Deserialize, Serialize};
+use shardwise_derive::{FromJson, ToJson};
 
 use super::availability::Availability;
 use super::elastic::gamma_quantile;
@@ -9,7 +10,7 @@ use crate::error::{Error, ErrorCode, Result, in_range};
 use crate::quantity::Seconds;
 
 /// A part of a run on a fixed number of nodes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Phase {

@@ -1,6 +1,7 @@
 //! A recorded availability trace and what a user would know of it.
 
 use serde::{Deserialize, Serialize};
+use shardwise_derive::{FromJson, ToJson};
 
 use super::availability::{Availability, Spells, Start, Swing};
 use super::engine::Span;
@@ -8,7 +9,7 @@ use crate::error::{Error, ErrorCode, Result, in_range};
 use crate::quantity::Seconds;
 
 /// From `at` on, `nodes` nodes are there, until the next step.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TraceStep {
@@ -19,7 +20,7 @@ pub struct TraceStep {
 }
 
 /// Nodes available over time, as a step function. Before the first step no node is there.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Trace {

@@ -1,6 +1,7 @@
 //! What a search may vary, what it makes least, and why it ended.
 
 use serde::{Deserialize, Serialize};
+use shardwise_derive::{FromJson, ToJson};
 
 use crate::error::{Result, in_range};
 use crate::layout::{Offload, Recompute, Schedule, Sharding};
@@ -33,7 +34,7 @@ vocabulary! {
 }
 
 /// What the search may vary. An empty list leaves that choice open.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Search {

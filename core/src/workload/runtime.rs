@@ -2,6 +2,7 @@
 //! default; answers echo what was assumed.
 
 use serde::{Deserialize, Serialize};
+use shardwise_derive::{FromJson, ToJson};
 
 use crate::error::{Result, in_range};
 use crate::vocabulary::vocabulary;
@@ -51,7 +52,7 @@ vocabulary! {
 /// let r: Runtime = serde_json::from_str(r#"{"cuda_graphs": true}"#).unwrap();
 /// assert!(r.cuda_graphs && r.loader_workers.is_none());
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Runtime {
