@@ -13,7 +13,7 @@ use crate::ledger::deduplicated;
 use crate::memory::{self, MemoryReport};
 use crate::quantity::Bytes;
 use crate::step::{Setting, StepReport};
-use crate::term::{Term, Terms};
+use crate::term::{Interval80, Term, Terms};
 use crate::workload::{Batch, Method, Model, Recipe};
 
 /// What one layout needs: memory, time, money.
@@ -173,18 +173,21 @@ impl<'a> Workplace<'a> {
     pub(super) fn fit(&self, memory: &MemoryReport) -> Fit {
         let capacity = self.cluster.memory;
         let headroom = capacity - memory.needed;
-        let verdict = verdict(memory.needed, memory.device_interval80.high, capacity);
+        let (needed, likely) = (memory.needed, &memory.needed_interval80);
+        let verdict = verdict(likely, capacity);
         let reason = match verdict {
-            Verdict::Fits => format!("uses {} of {}", memory.needed, capacity),
+            Verdict::Fits => format!("uses {needed} of {capacity}"),
+            Verdict::Tight if needed > capacity => format!(
+                "needs {needed} of {capacity}, too much but for the error of the estimate (from {})",
+                likely.low
+            ),
             Verdict::Tight => format!(
-                "uses {} of {}, with less to spare than the error of the estimate (up to {})",
-                memory.needed, capacity, memory.device_interval80.high
+                "uses {needed} of {capacity}, with less to spare than the error of the estimate (up to {})",
+                likely.high
             ),
             Verdict::DoesNotFit => format!(
-                "needs {} of {}: {} too much at {}",
-                memory.needed,
-                capacity,
-                memory.needed - capacity,
+                "needs {needed} of {capacity}: {} too much at {}",
+                needed - capacity,
                 memory.phases.get(memory.peak).map_or("the peak", |p| &p.name)
             ),
         };
@@ -224,11 +227,11 @@ impl<'a> Workplace<'a> {
     }
 }
 
-/// Fits when the upper end of the interval fits, tight when only the estimate itself does.
-pub(super) fn verdict(needed: Bytes, high: Bytes, capacity: Bytes) -> Verdict {
-    if needed > capacity {
+/// Fits when the upper end of the interval does, does not when even the lower end does not.
+pub(super) fn verdict(needed: &Interval80<Bytes>, capacity: Bytes) -> Verdict {
+    if needed.low > capacity {
         Verdict::DoesNotFit
-    } else if high > capacity {
+    } else if needed.high > capacity {
         Verdict::Tight
     } else {
         Verdict::Fits

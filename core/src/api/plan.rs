@@ -256,7 +256,7 @@ impl<'a> Site<'a> {
                 .accumulation(point.layout.data_parallel(), point.layout.micro_batch),
             memory: point.memory.device,
             headroom: Bytes::of(point.measure.headroom),
-            verdict: verdict(point.memory.needed, point.memory.device_high, cluster.memory),
+            verdict: verdict(&point.memory.needed_interval80, cluster.memory),
             step_time: Seconds::of(seconds),
             tokens_per_second: self.tokens() / seconds,
             mfu: flops / (machine.peak * point.layout.world() as f64 * seconds),
