@@ -1780,7 +1780,7 @@ export interface PlanAnswer {
   /** What becomes of the plan when the request changes, when asked for. */
   sensitivity: Sensitivity[];
   /** What the figures do not show. */
-  warnings: Warning[];
+  warnings: PlanWarning[];
   /** When nothing fits: changes that would make it fit, cheapest first. */
   nearest_changes: string[];
   /** Candidates looked at. */
@@ -1825,6 +1825,14 @@ export interface PlanLine {
   time_p90?: Seconds | null;
   /** Expected bill. */
   expected_cost?: Usd | null;
+}
+
+/** Something the figures do not show. */
+export interface PlanWarning {
+  /** In one sentence with its figure. */
+  says: string;
+  /** Paper it follows. */
+  source: string;
 }
 
 /** The usual node of a class of accelerators: how many parts it holds and how nodes are joined. */
@@ -2172,14 +2180,6 @@ export interface UsdTerms {
 
 /** Whether the fullest rank fits its accelerator. */
 export type Verdict = "fits" | "tight" | "does_not_fit";
-
-/** Something the figures do not show. */
-export interface Warning {
-  /** In one sentence with its figure. */
-  says: string;
-  /** Paper it follows. */
-  source: string;
-}
 
 /** A power draw, in watts. */
 export type Watts = number;

@@ -19,8 +19,8 @@ mod verbs;
 
 pub use crate::search::{Objective, Search, StopReason};
 pub use answer::{
-    Change, EstimateAnswer, Fit, PlanAnswer, PlanLine, Price, Rejection, RunReport, Sensitivity, Verdict,
-    Warning,
+    Change, EstimateAnswer, Fit, PlanAnswer, PlanLine, PlanWarning, Price, Rejection, RunReport, Sensitivity,
+    Verdict,
 };
 pub use calibrate::{CalibrateAnswer, CalibrateRequest, MeasuredRun, Residual, calibrate};
 pub use compare::{CompareAnswer, CompareLine, CompareRequest, Compared, Contender, Unit, compare};

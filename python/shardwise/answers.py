@@ -45,6 +45,7 @@ __all__ = [
     "Phase",
     "PlanAnswer",
     "PlanLine",
+    "PlanWarning",
     "Platform",
     "Price",
     "PriceKind",
@@ -62,7 +63,6 @@ __all__ = [
     "Sensitivity",
     "ServingOutlook",
     "Sharding",
-    "ShardwiseWarning",
     "Source",
     "Spread",
     "StepReport",
@@ -1198,7 +1198,7 @@ class PlanAnswer:
     sensitivity: tuple[Sensitivity, ...]
     """What becomes of the plan when the request changes, when asked for."""
 
-    warnings: tuple[ShardwiseWarning, ...]
+    warnings: tuple[PlanWarning, ...]
     """What the figures do not show."""
 
     nearest_changes: tuple[str, ...]
@@ -1265,6 +1265,17 @@ class PlanLine:
 
     expected_cost: float | None = None
     """Expected bill."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanWarning:
+    """Something the figures do not show."""
+
+    says: str
+    """In one sentence with its figure."""
+
+    source: str
+    """Paper it follows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1775,18 +1786,6 @@ class UsdTerms:
 
 Verdict: TypeAlias = Literal["fits", "tight", "does_not_fit"]
 """Whether the fullest rank fits its accelerator."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ShardwiseWarning:
-    """Something the figures do not show."""
-
-    says: str
-    """In one sentence with its figure."""
-
-    source: str
-    """Paper it follows."""
-
 
 Wrap: TypeAlias = Literal["layers", "layers+embed+head", "model"]
 """Which modules form one unit of FSDP."""

@@ -205,7 +205,7 @@ pub struct Sensitivity {
 /// Something the figures do not show.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
-pub struct Warning {
+pub struct PlanWarning {
     /// In one sentence with its figure.
     pub says: String,
     /// Paper it follows.
@@ -239,7 +239,7 @@ pub struct PlanAnswer {
     /// What becomes of the plan when the request changes, when asked for.
     pub sensitivity: Vec<Sensitivity>,
     /// What the figures do not show.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<PlanWarning>,
     /// When nothing fits: changes that would make it fit, cheapest first.
     pub nearest_changes: Vec<String>,
     /// Candidates looked at.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::answer::{Change, Rejection, Warning};
+use super::answer::{Change, PlanWarning, Rejection};
 use super::plan::Site;
 use super::text::plan_name;
 use crate::error::{Error, ErrorCode, Result};
@@ -240,7 +240,7 @@ impl<'a> Explain<'a> {
 
     /// Source: `McCandlish` 2018 (the critical batch); Kaplan 2020, equations 1.6 and 5.3 for its
     /// size: `L = ((N_c / N)^(a_N / a_D) + D_c / D)^a_D`, `B = B* / L^(1 / a_B)`.
-    pub(super) fn warnings(&self) -> Vec<Warning> {
+    pub(super) fn warnings(&self) -> Vec<PlanWarning> {
         let p = &self.site.place;
         let counts = p.model.counts();
         let parameters = counts.total.saturating_sub(counts.embedding) as f64;
@@ -259,7 +259,7 @@ impl<'a> Explain<'a> {
             return Vec::new();
         }
         let millions = |x: f64| x / 1e6;
-        vec![Warning {
+        vec![PlanWarning {
             says: format!(
                 "{:.1} million tokens a batch are past the critical batch of about {:.1} million at the \
                  end of training: each step is worth {:.0} % of what its tokens could teach. A batch that \
