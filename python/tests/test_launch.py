@@ -7,6 +7,7 @@ import runpy
 import socket
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -286,7 +287,7 @@ def test_agreement_without_a_launcher_asks_here():
     assert agreed(lambda: {"a": 1}, {}) == {"a": 1}
 
 
-def test_a_watch_compares_and_learns():
+def test_a_watch_compares_and_learns(tmp_path):
     model = Decoder(width=32, layers=1, vocabulary=64)
     described = shardwise.describe(model, example("ids", 2), tokens=256)
     answer = shardwise.estimate(
@@ -297,20 +298,64 @@ def test_a_watch_compares_and_learns():
         recipe={"compute": "fp32"},
     )
     optimizer = torch.optim.AdamW(model.parameters(), foreach=True)
-    watch = answer.watch(model, steps=2).optimizer(optimizer)
+    saved = tmp_path / "learnt.json"
+    watch = answer.watch(model, steps=2, save=saved).optimizer(optimizer)
     with pytest.raises(RuntimeError, match="nothing measured"):
-        watch.cluster()
+        watch.calibrate()
     while watch.comparison is None:
         with watch.step():
             out = model(example("ids", 2))
             out.sum().backward()
             optimizer.step()
             optimizer.zero_grad()
-    assert watch.comparison.predicted_memory == pytest.approx(
-        watch.comparison.measured_memory, rel=0.1
+    compared = watch.comparison
+    assert compared.predicted_memory == pytest.approx(compared.measured_memory, rel=0.1)
+    assert compared.measured_step > 0
+    # The run as the core asks for it, and what it teaches, also in the file.
+    assert watch.measured["step_time"] == compared.measured_step
+    assert watch.measured["allocated"] == compared.measured_memory
+    learnt = watch.calibrate()
+    residual = learnt.runs[0]
+    assert residual.step_time_before == pytest.approx(compared.predicted_step)
+    assert residual.step_time_before < residual.step_time_after
+    assert json.loads(saved.read_text()) == asdict(learnt.calibration)
+    # The next launch plans with it.
+    asked = {"global_batch": 2, "cluster": "H100", "recipe": {"compute": "fp32"}, "tokens": 256}
+    search = {"shardings": ["none"], "micro_batches": [2], "recompute": ["none"]}
+    environ = {"SHARDWISE_CALIBRATION": str(saved)}
+    plan = prelaunch(model, example("ids", 2), search=search, environ=environ, **asked)
+    assert plan.request["calibration"] == asdict(learnt.calibration)
+    assert plan.best.step.time.total == pytest.approx(residual.step_time_after)
+    again = prelaunch(
+        model, example("ids", 2), search=search, environ={}, calibration=learnt, **asked
     )
-    assert watch.comparison.measured_step > 0
-    assert watch.cluster()["usable_gib"] <= answer.best.fit.capacity / 2**30
+    assert again.best.step == plan.best.step
+
+
+def test_the_count_of_a_step_is_torchs_own():
+    """Against the memory tracker of torch's distributed tools, operator by operator."""
+    from torch.distributed._tools.mem_tracker import MemTracker
+
+    from shardwise.torch._counted import Counted
+
+    # Sizes that the tracker's rounding to 512 bytes leaves alone.
+    model = torch.nn.Sequential(*(torch.nn.Linear(128, 128, bias=False) for _ in range(4)))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+    def step():
+        model(torch.ones(64, 128)).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    step()
+    counted = Counted(model, [optimizer])
+    step()
+    tracker = MemTracker()
+    tracker.track_external(model, optimizer)
+    with tracker:
+        step()
+    peak = sum(held["Total"] for held in tracker.get_tracker_snapshot("peak").values())
+    assert counted.peak() == pytest.approx(peak, rel=0.02)
 
 
 def test_the_trainer_follows_the_plan(tmp_path):
@@ -345,10 +390,13 @@ def test_the_trainer_follows_the_plan(tmp_path):
     assert arguments.per_device_train_batch_size == 2
     assert arguments.gradient_accumulation_steps == 4
     rows = [{"input_ids": [1] * 16, "labels": [1] * 16} for _ in range(64)]
-    callback = PlanCallback(plan, steps=2)
+    callback = PlanCallback(plan, steps=2, save=tmp_path / "learnt.json")
     trainer = transformers.Trainer(model, arguments, train_dataset=rows, callbacks=[callback])
     trainer.train()
-    assert callback.watch.comparison.measured_step > 0
+    compared = callback.watch.comparison
+    assert compared.measured_step > 0
+    assert compared.predicted_memory == pytest.approx(compared.measured_memory, rel=0.25)
+    assert json.loads((tmp_path / "learnt.json").read_text())["allocated"] > 0
     other = training_arguments(plan, **own, per_device_train_batch_size=4)
     trainer = transformers.Trainer(model, other, train_dataset=rows, callbacks=[PlanCallback(plan)])
     with pytest.raises(shardwise.Error, match="2, as planned"):
@@ -386,6 +434,29 @@ def test_lightning_follows_the_plan(tmp_path):
     assert trainer.accumulate_grad_batches == 4
     assert trainer.global_step == 8
     assert callback.watch.comparison.measured_step > 0
+    assert callback.watch.comparison.measured_memory > 0
+    loader = torch.utils.data.DataLoader(data, batch_size=plan.micro_batch + 1)
+    with pytest.raises(shardwise.Error, match="2, as planned"):
+        trainer.fit(Module(), loader)
+
+
+def test_lightning_takes_the_plans_arguments():
+    lightning = pytest.importorskip("pytorch_lightning")
+    from pytorch_lightning.strategies import FSDPStrategy, ModelParallelStrategy
+
+    from shardwise.torch.lightning import trainer_kwargs
+
+    own = {"accelerator": "cpu", "logger": False, "enable_checkpointing": False}
+    kinds = {"FULL_SHARD": FSDPStrategy, "fsdp2": ModelParallelStrategy}
+    for sharding, kind in kinds.items():
+        kwargs = trainer_kwargs(estimate(sharding=sharding), Decoder())
+        assert isinstance(kwargs["strategy"], kind)
+        assert (kwargs["devices"], kwargs["num_nodes"]) == (8, 1)
+    ddp = trainer_kwargs(estimate(sharding="ddp"), Decoder(), **own, devices=2)
+    trainer = lightning.Trainer(**ddp)
+    assert trainer.num_devices == 2
+    assert type(trainer.strategy).__name__ == "DDPStrategy"
+    assert trainer.precision == "bf16-mixed"
 
 
 def test_accelerate_follows_the_plan():
@@ -400,6 +471,27 @@ def test_accelerate_follows_the_plan():
     made = accelerator(plan, cpu=True)
     assert made.gradient_accumulation_steps == 8
     assert made.mixed_precision == "bf16"
+
+
+def test_accelerate_gets_either_fsdp():
+    pytest.importorskip("accelerate")
+    from torch.distributed.fsdp import ShardingStrategy
+
+    from shardwise.formats import Setup
+    from shardwise.torch.accelerate import _plugin
+
+    answer = estimate(sharding="SHARD_GRAD_OP", recompute="full")
+    made = _plugin(answer, Setup.of(answer))
+    assert made.fsdp_version == 1
+    assert made.sharding_strategy is ShardingStrategy.SHARD_GRAD_OP
+    assert made.activation_checkpointing
+    answer = estimate(sharding="fsdp2", reshard_after_forward="never")
+    made = _plugin(answer, Setup.of(answer))
+    assert made.fsdp_version == 2
+    assert made.reshard_after_forward is False
+    assert made.mixed_precision_policy.param_dtype is torch.bfloat16
+    answer = estimate(sharding="ddp")
+    assert _plugin(answer, Setup.of(answer)) is None
 
 
 def test_a_watch_of_few_steps_times_at_least_one():
