@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ._error import Error
-from ._fields import cluster_of, json_file
+from ._fields import cluster_of, json_file, put
 from ._model import model_spec
 from ._native import call, call_text
 
@@ -45,11 +45,21 @@ def check(given: argparse.Namespace) -> int:
     except OSError as e:
         raise Error.of("config", "unknown_name", f"{given.config}: {e}", "a file") from e
     found = formats.read(text, given.format)
-    cluster = cluster_of(given.on)
-    world = found.world or _gpus(machines(cluster))
+    cluster = found.cluster if given.on is None else cluster_of(given.on)
+    if cluster is None:
+        raise Error.of(
+            "cluster", "missing_field", "nothing", "--on, for the file names no machines"
+        )
+    world = _gpus(machines(cluster))
+    if found.world not in {None, world}:
+        raise Error.of(
+            "config", "conflict", f"{found.world} processes", f"{world}, one for each accelerator"
+        )
     request = found.request(model_spec(given.model), cluster, seq_len=given.seq_len, world=world)
     if given.global_batch is not None:
         request["global_batch"] = given.global_batch
+    for field, value in given.set:
+        put(request, field, value)
     asked = json.dumps(request)
     answer = json.loads(call("estimate", asked))
     print(call_text("estimate", asked), end="")

@@ -113,14 +113,7 @@ def _training(
     command.add_argument("--tokens", type=float, help="tokens to train on, as 10e9")
     for option, (field, meaning) in {**_RECIPE, **options}.items():
         command.add_argument(option, dest=field, metavar="VALUE", type=value_of, help=meaning)
-    command.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        type=assignment,
-        metavar="FIELD=VALUE",
-        help="any field of the request, as recipe.lora.rank=32",
-    )
+    _settable(command)
     command.add_argument(
         "--calibration", metavar="FILE", help="what calibrate learnt from measured runs"
     )
@@ -132,6 +125,17 @@ def _training(
         fields=[f for f, _ in {**_RECIPE, **options}.values()],
     )
     return command
+
+
+def _settable(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        type=assignment,
+        metavar="FIELD=VALUE",
+        help="any field of the request, as recipe.lora.rank=32",
+    )
 
 
 def _asking(
@@ -168,14 +172,17 @@ def _launching(
     run.add_argument("--global-batch", type=int, required=True, help="sequences per step")
     run.set_defaults(act=launch.run)
     check = commands.add_parser("check", help="whether what a config file of a tool says fits")
-    check.add_argument("config", metavar="CONFIG", help="a file of Accelerate, DeepSpeed, ...")
+    check.add_argument(
+        "config", metavar="CONFIG", help="a file of Accelerate, DeepSpeed, Slurm, ..."
+    )
     check.add_argument("--model", metavar="MODEL", required=True, help=_MODEL)
-    check.add_argument("--on", metavar="CLUSTER", required=True, help=_CLUSTER)
+    check.add_argument("--on", metavar="CLUSTER", help=f"{_CLUSTER}; without it the file's own")
     check.add_argument("--seq-len", type=int, help="tokens per sequence, if the file does not say")
     check.add_argument(
         "--global-batch", type=int, help="sequences per step, in place of the file's"
     )
     check.add_argument("--format", metavar="TOOL", help="its format, where the guess is wrong")
+    _settable(check)
     check.set_defaults(run=launch.check)
     calibrate = commands.add_parser(
         "calibrate", help="measure this machine (needs torch), or learn from measured runs"

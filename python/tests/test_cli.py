@@ -136,6 +136,21 @@ def test_measured_runs_teach_later_commands(capsys, tmp_path):
     assert capsys.readouterr().err.startswith("shardwise: calibration: got")
 
 
+def test_check_reads_what_starts_the_processes(capsys, tmp_path):
+    path = tmp_path / "task.yaml"
+    path.write_text("num_nodes: 2\nresources:\n  accelerators: H100:8\n")
+    asked = ["check", str(path), "--model", "llama-3.1-8b", "--seq-len", "2048"]
+    assert main([*asked, "--set", "layout.sharding=fsdp2"]) == 0
+    assert "2 x 8 x h100-sxm" in capsys.readouterr().out
+    assert main([*asked, "--set", "layout.sharding=ddp"]) == 1
+    capsys.readouterr()
+    assert main([*asked, "--on", "8xH100"]) == 2
+    assert "config: got 16 processes; allowed: 8" in capsys.readouterr().err
+    path.write_text("torchrun --nproc-per-node=8 train.py\n")
+    assert main(asked) == 2
+    assert capsys.readouterr().err.startswith("shardwise: cluster: got nothing")
+
+
 def test_describe_and_catalog(capsys):
     assert main(["describe", "gpt2"]) == 0
     assert "124,439,808" in capsys.readouterr().out

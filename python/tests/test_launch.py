@@ -198,8 +198,8 @@ def test_check_is_a_gate(tmp_path, model, status):
     batch = {"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 2}
     path.write_text(json.dumps({"zero_optimization": zero, "bf16": {"enabled": True}, **batch}))
     command = [sys.executable, "-m", "shardwise", "check", str(path), "--model", model]
-    command += ["--on", "8xH100", "--seq-len", "2048", "--set"]
-    done = subprocess.run(command[:-1], capture_output=True, text=True, check=False)
+    command += ["--on", "8xH100", "--seq-len", "2048"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == status, done.stderr
     assert ("shardwise: model: got" in done.stderr) is (status == 2)
 
@@ -422,7 +422,7 @@ def test_the_trainer_follows_the_plan(tmp_path):
         intermediate_size=64,
         num_hidden_layers=1,
         num_attention_heads=2,
-        vocab_size=64,
+        vocab_size=4096,
     )
     model = transformers.LlamaForCausalLM(config)
     plan = shardwise.plan(
@@ -474,15 +474,15 @@ def test_lightning_follows_the_plan(tmp_path):
 
     plan = shardwise.plan("gpt2", "H100", seq_len=64, global_batch=8, search={"micro_batches": [2]})
     callback = PlanCallback(plan, steps=2)
-    trainer = lightning.Trainer(
-        max_epochs=1,
-        accelerator="cpu",
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        callbacks=[callback],
-        default_root_dir=tmp_path,
-    )
+    own = {
+        "max_epochs": 1,
+        "accelerator": "cpu",
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "default_root_dir": tmp_path,
+    }
+    trainer = lightning.Trainer(callbacks=[callback], **own)
     data = torch.utils.data.TensorDataset(torch.randn(64, 8))
     trainer.fit(Module(), torch.utils.data.DataLoader(data, batch_size=plan.micro_batch))
     assert trainer.accumulate_grad_batches == 4
@@ -491,7 +491,7 @@ def test_lightning_follows_the_plan(tmp_path):
     assert callback.watch.comparison.measured_memory > 0
     loader = torch.utils.data.DataLoader(data, batch_size=plan.micro_batch + 1)
     with pytest.raises(shardwise.Error, match="2, as planned"):
-        trainer.fit(Module(), loader)
+        lightning.Trainer(callbacks=[PlanCallback(plan)], **own).fit(Module(), loader)
 
 
 def test_lightning_takes_the_plans_arguments():

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from ..requests import EstimateRequest, MeasuredRun
 
 
+_LEAST = 1e6
+"""Bytes from which a peak teaches anything: the least that the verb ``calibrate`` takes."""
+
+
 @dataclass(frozen=True)
 class Comparison:
     """Predicted and measured, in bytes and seconds."""
@@ -148,8 +152,10 @@ class Watch:
             "estimate": cast("EstimateRequest", asked),
             "step_time": self.comparison.measured_step,
         }
-        if self.comparison.measured_memory is not None:
-            run["allocated"] = self.comparison.measured_memory
+        memory = self.comparison.measured_memory
+        # Of a toy model the core takes no reading.
+        if memory is not None and memory > _LEAST:
+            run["allocated"] = memory
         return run
 
     def calibrate(self, others: Sequence[MeasuredRun] = ()) -> Calibrated:
