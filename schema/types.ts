@@ -93,6 +93,37 @@ export type AdapterKind = "lora" | "dora";
 /** The attention kernel. */
 export type AttentionKernel = "eager" | "sdpa" | "efficient" | "math" | "flash1" | "flash2" | "flash3" | "te" | "flex" | "ring" | "block_sparse";
 
+/** When the complete gang is there and when it is not.
+ * 
+ * ```
+ * use shardwise::preemption::{Availability, Spells, Start, Swing};
+ * use shardwise::Seconds;
+ * let hours = |h: f64| Seconds::new(h * 3600.0).unwrap();
+ * let zone = Availability {
+ *     up: Some(Spells { mean: hours(5.7), scv: 5.8, ..Spells::memoryless(hours(5.7)) }),
+ *     down: Spells { scv: 3.0, ..Spells::memoryless(hours(1.8)) },
+ *     swing: Swing::Typical,
+ *     start: Start::AnyMoment,
+ *     loss_share: None,
+ * };
+ * assert!(zone.validate().is_ok());
+ * assert!((zone.share_up() - 0.76).abs() < 0.001);
+ * ``` */
+export interface Availability {
+  /** Spells with the complete gang; their mean is the reciprocal of the gang's hazard. Absent:
+   * it is never lost. */
+  up?: Spells | null;
+  /** Spells without it: the wait for capacity, before provisioning. */
+  down: Spells;
+  /** How much availability swings between days and between weeks, beyond what the spells' own
+   * scatter brings. */
+  swing?: Swing;
+  /** What is known of the moment the job is started. */
+  start?: Start;
+  /** Mean share of the gang that one loss takes, in (0, 1]: 1 when the whole gang goes at once. */
+  loss_share?: number | null;
+}
+
 /** The library that moves tensors between ranks. */
 export type Backend = "nccl" | "rccl" | "gloo" | "mpi";
 
@@ -293,6 +324,12 @@ export interface Faults {
   hazard?: Hazard | null;
   /** Losses of one node per hour, instead. */
   per_node_hour?: number | null;
+  /** A recorded spot zone by its id, instead (`docs/run-cost.md` lists them). */
+  zone?: string | null;
+  /** When the gang is complete, as measured, instead. */
+  availability?: Availability | null;
+  /** Nodes that were available over time, instead. */
+  trace?: Trace | null;
   /** Mean share of the gang that one loss takes, 0 to 1; none means 0.3 on spot, else one node. */
   loss_share?: number | null;
   /** Squared variation of the time between losses, 1 where they are memoryless; none means 4.5 on
@@ -599,6 +636,14 @@ export interface NetworkSpec {
   reach_nodes?: number | null;
 }
 
+/** A part of the run on a number of nodes of its own; the data-parallel degree follows. */
+export interface NodeCount {
+  /** Nodes of this part. */
+  nodes: number;
+  /** Share of the tokens trained on them, 0 to 1; the shares of all parts add up to 1. */
+  share: number;
+}
+
 /** What the search makes least (or most). */
 export type Objective = "time" | "cost" | "headroom";
 
@@ -802,6 +847,9 @@ export interface Run {
   checkpoint?: Checkpointing | null;
   /** How nodes are lost and come back; none means that none are. */
   faults?: Faults | null;
+  /** Node counts that vary over the run, in order: grown on a plateau, shrunk after; none means the
+   * cluster's throughout. */
+  node_counts?: NodeCount[];
   /** Hours after which the run is to have ended: the answer says how likely that is. */
   deadline_hours?: number | null;
   /** What is paid beside the machines' time. */
@@ -953,6 +1001,24 @@ export interface Source {
   note?: string | null;
 }
 
+/** Lengths of spells. They are heavy-tailed in every recorded trace, so the mean alone misleads. */
+export interface Spells {
+  /** Mean length, in seconds. */
+  mean: Seconds;
+  /** Squared coefficient of variation: variance over squared mean. 1 for memoryless spells, 2
+   * to 7 in recorded traces. */
+  scv?: number;
+  /** A quarter of the spells are shorter than this, in seconds. */
+  lower_quartile?: Seconds | null;
+  /** Half of the spells are shorter than this, in seconds. */
+  median?: Seconds | null;
+  /** A quarter of the spells are longer than this, in seconds. */
+  upper_quartile?: Seconds | null;
+}
+
+/** What is known of the moment the job is started. */
+export type Start = "any_moment" | "with_capacity";
+
 /** One storage product, egress tariff or measured store. */
 export interface StorageOfferInput {
   /** Short name, unique. */
@@ -979,6 +1045,39 @@ export interface StorageOfferInput {
   check?: string | null;
   /** What else a reader must know. */
   note?: string | null;
+}
+
+/** How much the share of time with a complete gang differs between one day and another and
+ * between one week and another. */
+export type Swing = {
+  kind: "independent";
+} | {
+  kind: "typical";
+} | {
+  kind: "measured";
+  /** Standard deviation of that share between windows of a day (a quarter of the record
+   * where that is shorter). */
+  day_sd: number;
+  /** The same between windows of a week (half the record where that is shorter). */
+  week_sd: number;
+  /** Length of the record, in seconds. */
+  record: Seconds;
+};
+
+/** Nodes available over time, as a step function. Before the first step no node is there. */
+export interface Trace {
+  /** When the number of nodes changed, in order of time; at most 100,000. */
+  steps: TraceStep[];
+  /** Seconds recorded. */
+  length: Seconds;
+}
+
+/** From `at` on, `nodes` nodes are there, until the next step. */
+export interface TraceStep {
+  /** Seconds since the trace began. */
+  at: Seconds;
+  /** Nodes available from then on. */
+  nodes: number;
 }
 
 /** An amount of money, in US dollars. */
@@ -1685,6 +1784,8 @@ export interface Network {
 export interface OfferLine {
   /** `on_demand`, `spot`, `reserved_1y`, `reserved_3y` or `owned`. */
   offer: string;
+  /** Cloud, shape and region of the price. */
+  place: string;
   /** Price of the whole cluster while it is in use. */
   price: UsdPerSecond;
   /** Expected wall time of the run. */
@@ -1753,6 +1854,22 @@ export interface Phase {
   name: string;
   /** What is alive then, on the fullest rank. */
   allocated: BytesTerms;
+}
+
+/** A part of the run on a number of nodes of its own. */
+export interface PhaseOutlook {
+  /** Nodes of this part. */
+  nodes: number;
+  /** Share of the tokens. */
+  share: number;
+  /** Step time on these nodes. */
+  step: Seconds;
+  /** Its steps, without saves and losses. */
+  work: Seconds;
+  /** Memory needed per GPU, as shards grow when nodes leave. */
+  needed: Bytes;
+  /** Whether that fits. */
+  fits: boolean;
 }
 
 /** The best layout, the next best, and why not the others. */
@@ -1958,6 +2075,8 @@ export interface RunOutlook {
   time: SecondsTerms;
   /** How widely it scatters. */
   time_spread: Spread;
+  /** Parts with node counts of their own, where asked for. */
+  phases: PhaseOutlook[];
   /** False where segments outlast every spell of the gang: it then never ends, and times stand at
    * 300,000 years. */
   ends: boolean;

@@ -52,7 +52,7 @@ pub fn whole_space(gpus: u64) -> PlanRequest {
     read(json!({
         "model": model, "cluster": format!("{gpus}xH100-SXM-80GB"), "seq_len": 8192, "global_batch": 2048,
         "recipe": { "kernels": "fused", "attention": "flash3", "loss": "fused_linear", "optimizer": "adamw_fused" },
-        "search": { "any_framework": true, "max_candidates": 100_000_000 },
+        "search": { "any_framework": true, "max_candidates": 100_000_000, "recompute_every": [1] },
     }))
 }
 

@@ -6,6 +6,7 @@ mod calibrate;
 mod compare;
 mod estimate;
 mod explain;
+mod open;
 mod outlook;
 mod outlook_text;
 mod pay;
@@ -15,12 +16,13 @@ mod request;
 mod run;
 mod text;
 mod variations;
+mod varying;
 mod verbs;
 
 pub use crate::search::{Objective, Search, StopReason};
 pub use answer::{
-    Change, EstimateAnswer, Fit, PlanAnswer, PlanLine, PlanWarning, Price, Rejection, RunReport, Sensitivity,
-    Verdict,
+    Change, Chosen, EstimateAnswer, Fit, PlanAnswer, PlanLine, PlanWarning, Price, Rejection, RunReport,
+    Sensitivity, Verdict,
 };
 pub use calibrate::{CalibrateAnswer, CalibrateRequest, MeasuredRun, Residual, calibrate};
 pub use compare::{CompareAnswer, CompareLine, CompareRequest, Compared, Contender, Unit, compare};

@@ -4,6 +4,7 @@ use core::fmt;
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
+use shardwise_derive::ToJson;
 
 /// One thing that was assumed for a field that was not given. Every answer lists them, so that a
 /// reader can state the thing and ask again.
@@ -13,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// let it = Assumption::new("cluster.nodes", "2", "a node of this accelerator holds 8");
 /// assert_eq!(it.to_string(), "cluster.nodes = 2 (a node of this accelerator holds 8)");
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Assumption {

@@ -15,6 +15,7 @@
 //! runs' worth.
 
 use serde::{Deserialize, Serialize};
+use shardwise_derive::{FromJson, ToJson};
 
 use crate::error::{Error, ErrorCode, Result, in_range};
 use crate::layout::Layout;
@@ -48,7 +49,7 @@ const EIGHTY: f64 = 1.2816;
 /// let c: Calibration = serde_json::from_str(r#"{"matmul": 1.08}"#).unwrap();
 /// assert_eq!((c.matmul, c.network), (1.08, 1.0));
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Calibration {
@@ -123,7 +124,7 @@ pub struct Observation<'a> {
 }
 
 /// One constant after the fit.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Learnt {
     /// Which.
@@ -139,7 +140,7 @@ pub struct Learnt {
 }
 
 /// What a calibration found.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct CalibrationReport {
     /// The factors to give to later requests.

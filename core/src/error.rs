@@ -5,8 +5,10 @@ use core::fmt;
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
+use crate::write::{ToJson, object, to_text};
+
 /// The kind of fault found in a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, shardwise_derive::ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
@@ -69,7 +71,7 @@ impl Error {
     /// The error as JSON text: its fields, and the whole as a sentence.
     #[must_use]
     pub fn to_json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
+        to_text(self)
     }
 
     /// The same fault seen from one level further out: `nodes` under `cluster` is `cluster.nodes`.
@@ -115,6 +117,22 @@ impl Serialize for Error {
         out.serialize_field("allowed", &self.allowed)?;
         out.serialize_field("message", &self.to_string())?;
         out.end()
+    }
+}
+
+impl ToJson for Error {
+    fn write(&self, out: &mut String) {
+        let Fault { field, code, given, allowed } = &**self;
+        object(
+            out,
+            &[
+                ("field", Some(field)),
+                ("code", Some(code)),
+                ("given", Some(given)),
+                ("allowed", Some(allowed)),
+                ("message", Some(&self.to_string())),
+            ],
+        );
     }
 }
 

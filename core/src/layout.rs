@@ -2,6 +2,7 @@
 //! how: nothing in it changes the mathematics of the training.
 
 use serde::{Deserialize, Serialize};
+use shardwise_derive::{FromJson, ToJson};
 
 use crate::error::{Error, ErrorCode, Result, in_range};
 use crate::vocabulary::vocabulary;
@@ -167,7 +168,7 @@ vocabulary! {
 /// let l = Layout { data_parallel_shard: 8, micro_batch: 2, ..Layout::default() };
 /// assert_eq!((l.data_parallel(), l.world()), (8, 8));
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Layout {

@@ -25,6 +25,7 @@ pub mod step;
 mod term;
 mod vocabulary;
 pub mod workload;
+mod write;
 
 pub use api::{call, call_json, call_text, compare, estimate, plan};
 pub use assumption::Assumption;

@@ -3,13 +3,27 @@
 use core::cmp::Ordering;
 
 /// Sorts stably.
-pub(crate) fn sort_by<T>(items: &mut Vec<T>, compare: impl Fn(&T, &T) -> Ordering) {
+pub(crate) fn sort_by<T>(items: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
     let order = permutation(items.len(), &mut |a, b| match (items.get(a), items.get(b)) {
         (Some(a), Some(b)) => compare(a, b),
         _ => Ordering::Equal,
     });
-    let mut slots: Vec<Option<T>> = core::mem::take(items).into_iter().map(Some).collect();
-    items.extend(order.into_iter().filter_map(|from| slots.get_mut(from).and_then(Option::take)));
+    place(order, &mut |a, b| items.swap(a, b));
+}
+
+/// Brings the `order[i]`-th item to place `i` by swaps, cycle by cycle.
+#[inline(never)]
+fn place(mut order: Vec<usize>, swap: &mut dyn FnMut(usize, usize)) {
+    for start in 0..order.len() {
+        let mut at = start;
+        while let Some(from) = order.get_mut(at).map(|from| core::mem::replace(from, at)) {
+            if from == start || from == at {
+                break;
+            }
+            swap(at, from);
+            at = from;
+        }
+    }
 }
 
 /// Merges runs of 1, 2, 4, .. until one is left.

@@ -30,6 +30,7 @@ pub use hazard::{
     hazard_of_monthly_share, mean_time_between_failures, notice, spot_zones,
 };
 pub use outlook::{Outlook, RestartJob, Weights};
+pub(crate) use phases::probability_of;
 pub use phases::{Phase, PhasedOutlook, phased};
 pub use policy::{GangPrices, Policy, PolicyOutlook, outlook_of};
 pub use random::Random;

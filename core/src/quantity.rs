@@ -17,7 +17,7 @@ pub const MIB: f64 = 1_048_576.0;
 macro_rules! quantity {
     ($(#[$doc:meta])* $name:ident, $unit:literal) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize, shardwise_derive::FromJson, shardwise_derive::ToJson)]
         #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
         #[serde(transparent)]
         pub struct $name(f64);

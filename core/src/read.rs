@@ -1,321 +1,294 @@
 //! JSON text to the core's types: one reader for requests and for the embedded files. A fault
 //! carries the path of its field.
 //!
-//! Written by hand because the common way (a tracking wrapper around a general deserialiser) makes
-//! half of the WASM module, and because a fault is then a message to be parsed, not data.
+//! Written by hand, over tables that [`shardwise_derive::FromJson`] makes, because a general
+//! deserialiser compiles into a program for each type: that was an eighth of the WASM module.
 
-use core::fmt::{self, Display};
-use std::collections::{BTreeMap, btree_map};
+mod decimal;
+mod parse;
 
-use serde::de::{
-    DeserializeOwned, DeserializeSeed, Deserializer, Expected, IntoDeserializer, MapAccess, SeqAccess,
-    Unexpected, Visitor, value::StrDeserializer,
-};
-use serde::forward_to_deserialize_any;
-use serde_json::{Map, Number, Value};
+pub(crate) use parse::parse;
+
+use core::fmt::Display;
+
+use serde_json::{Map, Value};
 
 use crate::error::{Error, ErrorCode, Result};
 
+/// What JSON can be read into, in place.
+pub(crate) trait FromJson: Sized {
+    /// Whether a field of this type may be left out.
+    const OPTIONAL: bool = false;
+
+    /// A value to read into: what was not given stays as it is here.
+    fn hollow() -> Self;
+
+    /// Overwrites the value.
+    fn read(&mut self, value: &Value) -> Result<()>;
+}
+
+/// An object's fields as a table.
+pub(crate) struct Shape {
+    /// Their names, in the order of declaration.
+    pub names: &'static [&'static str],
+    /// Their places in alphabetical order.
+    pub sorted: &'static [u8],
+    /// Those that must be given, as bits.
+    pub required: u64,
+    /// The field by which a variant was told, read before.
+    pub tag: Option<&'static str>,
+}
+
+/// What an object can be read into, field by field.
+pub(crate) trait Record {
+    /// Overwrites the field in that place.
+    fn set(&mut self, place: usize, value: &Value) -> Result<()>;
+}
+
 /// Reads a value of type `T`.
-pub(crate) fn from_text<T: DeserializeOwned>(text: &str) -> Result<T> {
+pub(crate) fn from_text<T: FromJson>(text: &str) -> Result<T> {
     from_value(&parse(text)?)
 }
 
 /// Reads a value of type `T` from parsed JSON.
-pub(crate) fn from_value<T: DeserializeOwned>(value: &Value) -> Result<T> {
-    T::deserialize(Reader(value)).map_err(|fault| fault.0)
+pub(crate) fn from_value<T: FromJson>(value: &Value) -> Result<T> {
+    let mut out = T::hollow();
+    out.read(value)?;
+    Ok(out)
 }
 
-fn parse(text: &str) -> Result<Value> {
-    serde_json::from_str(text).map_err(|e| Error::new("", ErrorCode::Syntax, e, "JSON text"))
-}
-
-/// An [`Error`] on its way out of the value.
-#[derive(Debug)]
-struct Fault(Error);
-
-impl Fault {
-    #[cold]
-    #[inline(never)]
-    fn new(field: &str, code: ErrorCode, given: &dyn Display, allowed: String) -> Self {
-        Self(Error::new(field, code, given, allowed))
+/// Reads an object, its fields in alphabetical order, so that of several faults every face reports
+/// the same one, whatever features `serde_json` was built with.
+#[inline(never)]
+pub(crate) fn object(target: &mut dyn Record, shape: &Shape, value: &Value) -> Result<()> {
+    let Value::Object(map) = value else { return Err(wrong(value, "an object")) };
+    let unknown = unknown(map, shape);
+    let mut missing = shape.required;
+    for &place in shape.sorted {
+        let place = usize::from(place);
+        let name = shape.names.get(place).copied().unwrap_or_default();
+        let Some(given) = map.get(name) else { continue };
+        if let Some(field) = unknown.filter(|&u| u < name) {
+            return Err(unknown_field(field, shape));
+        }
+        target.set(place, given).map_err(|e| e.under(name))?;
+        missing &= !(1 << place);
     }
-
-    #[cold]
-    #[inline(never)]
-    fn under(self, parent: &str) -> Self {
-        Self(self.0.under(parent))
+    if let Some(field) = unknown {
+        return Err(unknown_field(field, shape));
     }
-}
-
-impl Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl core::error::Error for Fault {}
-
-impl serde::de::Error for Fault {
-    fn custom<T: Display>(message: T) -> Self {
-        Self::new("", ErrorCode::WrongType, &message, "a value of the field's type".to_owned())
-    }
-
-    fn invalid_type(given: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::new("", ErrorCode::WrongType, &Plain(given), plain(expected))
-    }
-
-    fn invalid_value(given: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::new("", ErrorCode::OutOfRange, &Plain(given), plain(expected))
-    }
-
-    fn invalid_length(length: usize, expected: &dyn Expected) -> Self {
-        Self::new("", ErrorCode::OutOfRange, &length, plain(expected))
-    }
-
-    fn unknown_variant(given: &str, known: &'static [&'static str]) -> Self {
-        Self::new("", ErrorCode::UnknownName, &Plain(Unexpected::Str(given)), known.join(", "))
-    }
-
-    fn unknown_field(field: &str, known: &'static [&'static str]) -> Self {
-        let allowed = ["the fields ", &known.join(", ")].concat();
-        Self::new(field, ErrorCode::UnknownField, &"a field of that name", allowed)
-    }
-
-    fn missing_field(field: &'static str) -> Self {
-        let allowed = "a value: the field has no default".to_owned();
-        Self::new(field, ErrorCode::MissingField, &"nothing", allowed)
+    match shape.names.get(missing.trailing_zeros() as usize) {
+        Some(&field) => Err(missing_field(field)),
+        None => Ok(()),
     }
 }
 
-/// What was given, in JSON's words.
-struct Plain<'a>(Unexpected<'a>);
-
-impl Display for Plain<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Unexpected::Bool(given) => given.fmt(f),
-            Unexpected::Unsigned(given) => given.fmt(f),
-            Unexpected::Signed(given) => given.fmt(f),
-            Unexpected::Float(given) => given.fmt(f),
-            Unexpected::Str(given) => write!(f, "\"{given}\""),
-            Unexpected::Unit | Unexpected::Option => f.write_str("null"),
-            Unexpected::Seq => f.write_str("a list"),
-            Unexpected::Map => f.write_str("an object"),
-            other => other.fmt(f),
-        }
-    }
-}
-
-/// What is allowed, in JSON's words rather than Rust's.
-fn plain(expected: &dyn Expected) -> String {
-    let text = expected.to_string();
-    match text.as_str() {
-        "u32" => "a whole number from 0 to 4294967295",
-        "u64" | "usize" => "a whole number from 0",
-        "f64" => "a number",
-        "a sequence" => "a list",
-        t if t.starts_with("struct ") || t == "a map" => "an object",
-        _ => return text,
-    }
-    .to_owned()
-}
-
-/// What was read, or where it was faulty.
-type Read<V> = core::result::Result<V, Fault>;
-
-/// Reads one value.
-struct Reader<'de>(&'de Value);
-
-/// Each kind of value has its own way in: the general one would compile, for every type, what it
-/// says to every kind of value it does not take.
-impl<'de> Deserializer<'de> for Reader<'de> {
-    type Error = Fault;
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Read<V::Value> {
-        match self.0 {
-            Value::Null => visitor.visit_unit(),
-            Value::Bool(value) => visitor.visit_bool(*value),
-            Value::Number(number) => number_of(number, visitor),
-            Value::String(text) => visitor.visit_str(text),
-            Value::Array(items) => visitor.visit_seq(Items { items: items.iter(), index: 0 }),
-            Value::Object(map) => visitor.visit_map(Fields::new(map)),
-        }
-    }
-
-    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Read<V::Value> {
-        match self.0 {
-            Value::Bool(value) => visitor.visit_bool(*value),
-            other => Err(wrong(other, &visitor)),
-        }
-    }
-
-    fn deserialize_u32<V: Visitor<'de>>(self, visitor: V) -> Read<V::Value> {
-        self.deserialize_f64(visitor)
-    }
-
-    fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Read<V::Value> {
-        self.deserialize_f64(visitor)
-    }
-
-    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Read<V::Value> {
-        match self.0 {
-            Value::Number(number) => number_of(number, visitor),
-            other => Err(wrong(other, &visitor)),
-        }
-    }
-
-    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Read<V::Value> {
-        match self.0 {
-            Value::String(text) => visitor.visit_str(text),
-            other => Err(wrong(other, &visitor)),
-        }
-    }
-
-    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Read<V::Value> {
-        self.deserialize_str(visitor)
-    }
-
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Read<V::Value> {
-        if self.0.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Read<V::Value> {
-        visitor.visit_newtype_struct(self)
-    }
-
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Read<V::Value> {
-        match self.0 {
-            Value::Array(items) => visitor.visit_seq(Items { items: items.iter(), index: 0 }),
-            other => Err(wrong(other, &visitor)),
-        }
-    }
-
-    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Read<V::Value> {
-        self.deserialize_seq(visitor)
-    }
-
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Read<V::Value> {
-        match self.0 {
-            Value::Object(map) => visitor.visit_map(Fields::new(map)),
-            other => Err(wrong(other, &visitor)),
-        }
-    }
-
-    fn deserialize_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        _: &'static [&'static str],
-        visitor: V,
-    ) -> Read<V::Value> {
-        self.deserialize_map(visitor)
-    }
-
-    /// Vocabularies have words only, so a variant is a string.
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        _: &'static [&'static str],
-        visitor: V,
-    ) -> Read<V::Value> {
-        match self.0 {
-            Value::String(word) => {
-                let word: StrDeserializer<'_, Fault> = word.as_str().into_deserializer();
-                visitor.visit_enum(word)
-            }
-            other => Err(wrong(other, &"a word")),
-        }
-    }
-
-    forward_to_deserialize_any! {
-        i8 i16 i32 i64 i128 u8 u16 u128 f32 char bytes byte_buf unit unit_struct tuple_struct
-        identifier ignored_any
-    }
-}
-
-fn number_of<'de, V: Visitor<'de>>(number: &Number, visitor: V) -> Read<V::Value> {
-    match (number.as_u64(), number.as_i64()) {
-        (Some(value), _) => visitor.visit_u64(value),
-        (None, Some(value)) => visitor.visit_i64(value),
-        // Numbers too large for f64 were refused as text.
-        (None, None) => visitor.visit_f64(number.as_f64().unwrap_or_default()),
-    }
+/// The first name that no field has.
+fn unknown<'a>(map: &'a Map<String, Value>, shape: &Shape) -> Option<&'a str> {
+    let known = |name: &str| shape.tag == Some(name) || shape.names.contains(&name);
+    map.keys().map(String::as_str).filter(|name| !known(name)).min()
 }
 
 #[cold]
+fn unknown_field(field: &str, shape: &Shape) -> Error {
+    let allowed = ["the fields ", &shape.names.join(", ")].concat();
+    Error::new(field, ErrorCode::UnknownField, "a field of that name", allowed)
+}
+
+#[cold]
+fn missing_field(field: &str) -> Error {
+    Error::new(field, ErrorCode::MissingField, "nothing", "a value: the field has no default")
+}
+
+/// The place of a word in a list.
 #[inline(never)]
-fn wrong(given: &Value, expected: &dyn Expected) -> Fault {
-    let given = match given {
-        Value::Null => Unexpected::Unit,
-        Value::Bool(given) => Unexpected::Bool(*given),
-        Value::Number(given) => Unexpected::Float(given.as_f64().unwrap_or_default()),
-        Value::String(given) => Unexpected::Str(given),
-        Value::Array(_) => Unexpected::Seq,
-        Value::Object(_) => Unexpected::Map,
+pub(crate) fn word(value: &Value, known: &'static [&'static str]) -> Result<usize> {
+    let Value::String(text) = value else { return Err(wrong(value, "a word")) };
+    known
+        .iter()
+        .position(|word| word == text)
+        .ok_or_else(|| Error::new("", ErrorCode::UnknownName, Given(value), known.join(", ")))
+}
+
+/// The place of an object's tag in a list.
+#[inline(never)]
+pub(crate) fn tag(value: &Value, tag: &'static str, known: &'static [&'static str]) -> Result<usize> {
+    let Value::Object(map) = value else { return Err(wrong(value, "an object")) };
+    let given = map.get(tag).ok_or_else(|| missing_field(tag))?;
+    word(given, known).map_err(|e| e.under(tag))
+}
+
+/// Reads a list, each item by `item`.
+#[inline(never)]
+fn list(value: &Value, item: &mut dyn FnMut(&Value) -> Result<()>) -> Result<()> {
+    let Value::Array(items) = value else { return Err(wrong(value, "a list")) };
+    for (i, given) in items.iter().enumerate() {
+        item(given).map_err(|e| e.under(&format!("[{i}]")))?;
+    }
+    Ok(())
+}
+
+/// A value of the wrong type.
+#[cold]
+#[inline(never)]
+pub(crate) fn wrong(given: &Value, allowed: &str) -> Error {
+    Error::new("", ErrorCode::WrongType, Given(given), allowed)
+}
+
+/// What was given, in JSON's words.
+struct Given<'a>(&'a Value);
+
+impl Display for Given<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self.0 {
+            Value::Null => f.write_str("null"),
+            Value::Bool(given) => given.fmt(f),
+            Value::Number(given) => given.as_f64().unwrap_or_default().fmt(f),
+            Value::String(given) => write!(f, "\"{given}\""),
+            Value::Array(_) => f.write_str("a list"),
+            Value::Object(_) => f.write_str("an object"),
+        }
+    }
+}
+
+/// A whole number up to `most`.
+#[inline(never)]
+fn whole(value: &Value, most: u64) -> Result<u64> {
+    let allowed = if most == u64::from(u32::MAX) {
+        "a whole number from 0 to 4294967295"
+    } else {
+        "a whole number from 0"
     };
-    serde::de::Error::invalid_type(given, expected)
-}
-
-/// The items of a list, counted for the path.
-struct Items<'de> {
-    items: core::slice::Iter<'de, Value>,
-    index: usize,
-}
-
-impl<'de> SeqAccess<'de> for Items<'de> {
-    type Error = Fault;
-
-    fn next_element_seed<S: DeserializeSeed<'de>>(
-        &mut self,
-        seed: S,
-    ) -> core::result::Result<Option<S::Value>, Fault> {
-        let Some(item) = self.items.next() else { return Ok(None) };
-        self.index += 1;
-        match seed.deserialize(Reader(item)) {
-            Ok(value) => Ok(Some(value)),
-            Err(fault) => Err(fault.under(&format!("[{}]", self.index - 1))),
-        }
-    }
-
-    fn size_hint(&self) -> Option<usize> {
-        Some(self.items.len())
+    match value.as_u64() {
+        Some(number) if number <= most => Ok(number),
+        None if !value.is_i64() => Err(wrong(value, allowed)),
+        _ => Err(Error::new("", ErrorCode::OutOfRange, value, allowed)),
     }
 }
 
-/// The fields of an object in alphabetical order, whatever features `serde_json` was built with,
-/// so that of several faults every face reports the same one.
-struct Fields<'de> {
-    fields: btree_map::IntoIter<&'de str, &'de Value>,
-    current: Option<(&'de str, &'de Value)>,
+impl FromJson for u64 {
+    fn hollow() -> Self {
+        0
+    }
+
+    fn read(&mut self, value: &Value) -> Result<()> {
+        *self = whole(value, Self::MAX)?;
+        Ok(())
+    }
 }
 
-impl<'de> Fields<'de> {
+impl FromJson for u32 {
+    fn hollow() -> Self {
+        0
+    }
+
+    fn read(&mut self, value: &Value) -> Result<()> {
+        *self = Self::try_from(whole(value, u64::from(Self::MAX))?).unwrap_or_default();
+        Ok(())
+    }
+}
+
+impl FromJson for f64 {
+    fn hollow() -> Self {
+        0.0
+    }
+
     #[inline(never)]
-    fn new(map: &'de Map<String, Value>) -> Self {
-        let mut fields = BTreeMap::new();
-        for (name, value) in map {
-            fields.insert(name.as_str(), value);
-        }
-        Self { fields: fields.into_iter(), current: None }
+    fn read(&mut self, value: &Value) -> Result<()> {
+        *self = value.as_f64().ok_or_else(|| wrong(value, "a number"))?;
+        Ok(())
     }
 }
 
-impl<'de> MapAccess<'de> for Fields<'de> {
-    type Error = Fault;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(
-        &mut self,
-        seed: K,
-    ) -> core::result::Result<Option<K::Value>, Fault> {
-        self.current = self.fields.next();
-        let Some((name, _)) = self.current else { return Ok(None) };
-        let name: StrDeserializer<'de, Fault> = name.into_deserializer();
-        seed.deserialize(name).map(Some)
+impl FromJson for bool {
+    fn hollow() -> Self {
+        false
     }
 
-    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> core::result::Result<S::Value, Fault> {
-        let (name, value) = self.current.unwrap_or(("", &Value::Null));
-        seed.deserialize(Reader(value)).map_err(|fault| fault.under(name))
+    #[inline(never)]
+    fn read(&mut self, value: &Value) -> Result<()> {
+        *self = value.as_bool().ok_or_else(|| wrong(value, "a boolean"))?;
+        Ok(())
+    }
+}
+
+impl FromJson for String {
+    fn hollow() -> Self {
+        Self::new()
+    }
+
+    #[inline(never)]
+    fn read(&mut self, value: &Value) -> Result<()> {
+        value.as_str().ok_or_else(|| wrong(value, "a string"))?.clone_into(self);
+        Ok(())
+    }
+}
+
+impl FromJson for Value {
+    fn hollow() -> Self {
+        Self::Null
+    }
+
+    fn read(&mut self, value: &Value) -> Result<()> {
+        self.clone_from(value);
+        Ok(())
+    }
+}
+
+impl<T: FromJson> FromJson for Option<T> {
+    const OPTIONAL: bool = true;
+
+    fn hollow() -> Self {
+        None
+    }
+
+    fn read(&mut self, value: &Value) -> Result<()> {
+        if value.is_null() {
+            *self = None;
+            return Ok(());
+        }
+        self.insert(T::hollow()).read(value)
+    }
+}
+
+impl<T: FromJson> FromJson for Box<T> {
+    fn hollow() -> Self {
+        Self::new(T::hollow())
+    }
+
+    fn read(&mut self, value: &Value) -> Result<()> {
+        (**self).read(value)
+    }
+}
+
+impl<T: FromJson> FromJson for Vec<T> {
+    fn hollow() -> Self {
+        Self::new()
+    }
+
+    fn read(&mut self, value: &Value) -> Result<()> {
+        self.clear();
+        list(value, &mut |item| {
+            let mut one = T::hollow();
+            one.read(item)?;
+            self.push(one);
+            Ok(())
+        })
+    }
+}
+
+impl<T: FromJson, const N: usize> FromJson for [T; N] {
+    fn hollow() -> Self {
+        core::array::from_fn(|_| T::hollow())
+    }
+
+    fn read(&mut self, value: &Value) -> Result<()> {
+        let given = value.as_array().map_or(N, Vec::len);
+        if given != N {
+            return Err(Error::new("", ErrorCode::OutOfRange, given, format!("a list of {N} numbers")));
+        }
+        let mut places = self.iter_mut();
+        list(value, &mut |item| places.next().map_or(Ok(()), |place| place.read(item)))
     }
 }
 

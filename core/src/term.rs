@@ -3,10 +3,13 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
+use shardwise_derive::ToJson;
+
+use crate::write::{ToJson, object};
 use serde::ser::{SerializeStruct, Serializer};
 
 /// One term of a sum.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Term<Q> {
     /// What it is.
@@ -64,9 +67,15 @@ impl<Q: Copy + core::iter::Sum + Serialize> Serialize for Terms<Q> {
     }
 }
 
+impl<Q: Copy + core::iter::Sum + ToJson> ToJson for Terms<Q> {
+    fn write(&self, out: &mut String) {
+        object(out, &[("total", Some(&self.total())), ("terms", Some(&self.0))]);
+    }
+}
+
 /// The range in which four of five measurements of such a case fall, from the errors seen on similar
 /// measured runs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Interval80<Q> {
     /// One in ten measurements lies below.

@@ -43,6 +43,7 @@ __all__ = [
     "ParameterCounts",
     "Peaks",
     "Phase",
+    "PhaseOutlook",
     "PlanAnswer",
     "PlanLine",
     "PlanWarning",
@@ -1054,6 +1055,9 @@ class OfferLine:
     offer: str
     """`on_demand`, `spot`, `reserved_1y`, `reserved_3y` or `owned`."""
 
+    place: str
+    """Cloud, shape and region of the price."""
+
     price: float
     """Price of the whole cluster while it is in use."""
 
@@ -1159,6 +1163,29 @@ class Phase:
 
     allocated: BytesTerms
     """What is alive then, on the fullest rank."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseOutlook:
+    """A part of the run on a number of nodes of its own."""
+
+    nodes: int
+    """Nodes of this part."""
+
+    share: float
+    """Share of the tokens."""
+
+    step: float
+    """Step time on these nodes."""
+
+    work: float
+    """Its steps, without saves and losses."""
+
+    needed: float
+    """Memory needed per GPU, as shards grow when nodes leave."""
+
+    fits: bool
+    """Whether that fits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1455,6 +1482,9 @@ class RunOutlook:
 
     time_spread: Spread
     """How widely it scatters."""
+
+    phases: tuple[PhaseOutlook, ...]
+    """Parts with node counts of their own, where asked for."""
 
     ends: bool
     """False where segments outlast every spell of the gang:

@@ -16,6 +16,7 @@ __all__ = [
     "AcceleratorOrName",
     "AdapterKind",
     "AttentionKernel",
+    "Availability",
     "Backend",
     "BaseQuantization",
     "CalibrateRequest",
@@ -51,6 +52,7 @@ __all__ = [
     "Method",
     "ModelSpec",
     "NetworkSpec",
+    "NodeCount",
     "Objective",
     "Offload",
     "Optimizer",
@@ -72,7 +74,12 @@ __all__ = [
     "Serving",
     "Sharding",
     "Source",
+    "Spells",
+    "Start",
     "StorageOffer",
+    "Swing",
+    "Trace",
+    "TraceStep",
     "Versions",
     "Wrap",
     "Writer",
@@ -199,6 +206,32 @@ AttentionKernel: TypeAlias = Literal[
     "block_sparse",
 ]
 """The attention kernel."""
+
+
+class Availability(TypedDict, total=False):
+    """When the complete gang is there and when it is not."""
+
+    down: Required[Spells]
+    """Spells without it: the wait for capacity, before provisioning."""
+
+    up: Spells | None
+    """Spells with the complete gang;
+
+    their mean is the reciprocal of the gang's hazard. Absent: it is never lost.
+    """
+
+    swing: Swing
+    """How much availability swings between days and between weeks, beyond what the spells' own
+
+    scatter brings.
+    """
+
+    start: Start
+    """What is known of the moment the job is started."""
+
+    loss_share: float | None
+    """Mean share of the gang that one loss takes, in (0, 1]: 1 when the whole gang goes at once."""
+
 
 Backend: TypeAlias = Literal["nccl", "rccl", "gloo", "mpi"]
 """The library that moves tensors between ranks."""
@@ -456,6 +489,15 @@ class Faults(TypedDict, total=False):
 
     per_node_hour: float | None
     """Losses of one node per hour, instead."""
+
+    zone: str | None
+    """A recorded spot zone by its id, instead (`docs/run-cost.md` lists them)."""
+
+    availability: Availability | None
+    """When the gang is complete, as measured, instead."""
+
+    trace: Trace | None
+    """Nodes that were available over time, instead."""
 
     loss_share: float | None
     """Mean share of the gang that one loss takes, 0 to 1; none means 0.3 on spot, else one node."""
@@ -927,6 +969,16 @@ class NetworkSpec(TypedDict, total=False):
     """Nodes joined at this rate; all of them when absent."""
 
 
+class NodeCount(TypedDict, total=False):
+    """A part of the run on a number of nodes of its own; the data-parallel degree follows."""
+
+    nodes: Required[int]
+    """Nodes of this part."""
+
+    share: Required[float]
+    """Share of the tokens trained on them, 0 to 1; the shares of all parts add up to 1."""
+
+
 Objective: TypeAlias = Literal["time", "cost", "headroom"]
 """What the search makes least (or most)."""
 
@@ -1240,6 +1292,12 @@ class Run(TypedDict, total=False):
     faults: Faults | None
     """How nodes are lost and come back; none means that none are."""
 
+    node_counts: Sequence[NodeCount]
+    """Node counts that vary over the run, in order:
+
+    grown on a plateau, shrunk after; none means the cluster's throughout.
+    """
+
     deadline_hours: float | None
     """Hours after which the run is to have ended: the answer says how likely that is."""
 
@@ -1469,6 +1527,35 @@ class Source(TypedDict, total=False):
     """What was taken."""
 
 
+class Spells(TypedDict, total=False):
+    """Lengths of spells.
+
+    They are heavy-tailed in every recorded trace, so the mean alone misleads.
+    """
+
+    mean: Required[float]
+    """Mean length, in seconds."""
+
+    scv: float
+    """Squared coefficient of variation:
+
+    variance over squared mean. 1 for memoryless spells, 2 to 7 in recorded traces.
+    """
+
+    lower_quartile: float | None
+    """A quarter of the spells are shorter than this, in seconds."""
+
+    median: float | None
+    """Half of the spells are shorter than this, in seconds."""
+
+    upper_quartile: float | None
+    """A quarter of the spells are longer than this, in seconds."""
+
+
+Start: TypeAlias = Literal["any_moment", "with_capacity"]
+"""What is known of the moment the job is started."""
+
+
 class StorageOffer(TypedDict, total=False):
     """One storage product, egress tariff or measured store."""
 
@@ -1507,6 +1594,33 @@ class StorageOffer(TypedDict, total=False):
 
     note: str | None
     """What else a reader must know."""
+
+
+Swing: TypeAlias = Any
+"""How much the share of time with a complete gang differs between one day and another and
+
+between one week and another.
+"""
+
+
+class Trace(TypedDict, total=False):
+    """Nodes available over time, as a step function. Before the first step no node is there."""
+
+    steps: Required[Sequence[TraceStep]]
+    """When the number of nodes changed, in order of time; at most 100,000."""
+
+    length: Required[float]
+    """Seconds recorded."""
+
+
+class TraceStep(TypedDict, total=False):
+    """From `at` on, `nodes` nodes are there, until the next step."""
+
+    at: Required[float]
+    """Seconds since the trace began."""
+
+    nodes: Required[int]
+    """Nodes available from then on."""
 
 
 class Versions(TypedDict, total=False):

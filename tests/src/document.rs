@@ -228,6 +228,11 @@ pub fn generate(data: &Path, docs: &Path) -> Result<(), String> {
             unit: "s",
         },
     ];
+    let of = |plot: &str| chapters.iter().find(|c| c.plot == plot).map(|c| &c.score);
+    if let (Some(throughput), Some(memory)) = (of("accuracy-throughput"), of("accuracy-memory")) {
+        let page = crate::peers::page(data, throughput, memory)?;
+        std::fs::write(docs.join("compare.md"), page).map_err(|e| e.to_string())?;
+    }
     let (document, plots) = write(&chapters);
     std::fs::create_dir_all(docs.join("images")).map_err(|e| e.to_string())?;
     std::fs::write(docs.join("accuracy.md"), document).map_err(|e| e.to_string())?;

@@ -8,6 +8,7 @@ pub mod flops;
 pub mod memory;
 pub mod oracle;
 pub mod params;
+mod peers;
 pub mod published;
 pub mod score;
 pub mod spot;

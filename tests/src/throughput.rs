@@ -5,6 +5,7 @@
 //! Rows are compared by step time. Rows that publish only TFLOP/s are scored where their framework's
 //! FLOP formula is known and left out elsewhere: several are in use. Rows listed in `defects.csv` beside the file are left out under that reason.
 
+mod choice;
 mod conventions;
 mod grids;
 mod held_out;
@@ -18,6 +19,7 @@ use serde_json::{Value, json};
 use shardwise::step;
 
 use crate::score::{Score, Scored, quantile, round};
+pub use choice::{Choice, choices};
 use request::Asked;
 use row::Row;
 

@@ -174,3 +174,55 @@ fn every_worked_case_answers() {
     }
     assert_eq!(answered, 24);
 }
+
+#[test]
+fn node_counts_of_the_cluster_throughout_change_nothing() {
+    let faults = json!({"per_node_hour": 0.01, "wait_s": 1800.0});
+    let run = |counts: Value| json!({"tokens": 5e9, "checkpoint": {"interval_s": 900}, "faults": faults, "node_counts": counts});
+    let plain = estimate(&run(json!([])));
+    let whole = estimate(&run(json!([{"nodes": 4, "share": 1.0}])));
+    for path in [EXPECTED, COST, "/run/outlook/time_spread/p90"] {
+        let (a, b) = (number(&plain, path), number(&whole, path));
+        assert!((a / b - 1.0).abs() < 1e-9, "{path}: {a} {b}");
+    }
+}
+
+#[test]
+fn fewer_nodes_for_a_part_take_longer_and_shards_grow() {
+    let run = |counts: Value| json!({"tokens": 5e9, "node_counts": counts});
+    let whole = estimate(&run(json!([{"nodes": 4, "share": 1.0}])));
+    let grown = estimate(&run(json!([{"nodes": 2, "share": 0.5}, {"nodes": 4, "share": 0.5}])));
+    assert!(number(&grown, EXPECTED) > 1.4 * number(&whole, EXPECTED));
+    // Half as many nodes for about twice as long: the bill hardly moves.
+    let money = number(&grown, COST) / number(&whole, COST);
+    assert!((0.85..1.1).contains(&money), "{money}");
+    let needed = |i: usize| number(&grown, &format!("/run/outlook/phases/{i}/needed"));
+    assert!(needed(0) > needed(1));
+}
+
+#[test]
+fn a_trace_and_the_figures_it_shows_say_the_same() {
+    // Twenty hours with four nodes, four without the last, over and over.
+    let steps: Vec<Value> = (0..40)
+        .flat_map(|i| {
+            let day = f64::from(i) * 86_400.0;
+            [json!({"at": day, "nodes": 4}), json!({"at": day + 72_000.0, "nodes": 3})]
+        })
+        .collect();
+    let trace = json!({"steps": steps, "length": 40.0 * 86_400.0});
+    let measured = shardwise::preemption::Trace::new(
+        serde_json::from_value(trace["steps"].clone()).unwrap(),
+        shardwise::Seconds::new(40.0 * 86_400.0).unwrap(),
+    )
+    .unwrap()
+    .describe(4)
+    .unwrap();
+    let run = |faults: Value| json!({"tokens": 5e9, "price": "spot", "faults": faults});
+    let traced = estimate(&run(json!({"trace": trace})));
+    let told = estimate(&run(json!({"availability": measured})));
+    assert_eq!(number(&traced, EXPECTED).to_bits(), number(&told, EXPECTED).to_bits());
+    let mean = number(&traced, "/run/outlook/losses/mean_up");
+    assert!((mean / 72_000.0 - 1.0).abs() < 1e-9, "{mean}");
+    let zone = estimate(&run(json!({"zone": "aws-us-east-2b-v100-x16"})));
+    assert!(number(&zone, EXPECTED) > number(&traced, EXPECTED));
+}

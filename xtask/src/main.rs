@@ -1,7 +1,8 @@
-//! Build steps of shardwise: `cargo xtask wasm` and `cargo xtask schema [--check]`.
+//! Build steps of shardwise: `cargo xtask wasm`, `schema [--check]` and `update`.
 
 mod schema;
 mod typescript;
+mod update;
 mod wasm;
 
 use std::path::{Path, PathBuf};
@@ -9,7 +10,9 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask wasm             builds wasm/pkg and checks its size
        cargo xtask schema           writes schema/ from the core's types
-       cargo xtask schema --check   fails when schema/ is not what the types say";
+       cargo xtask schema --check   fails when schema/ is not what the types say
+       cargo xtask update           writes all that is generated: schema/, Python's types, the kept
+                                    answers, docs/cases.md and docs/accuracy.md";
 
 type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
@@ -20,6 +23,7 @@ fn main() -> ExitCode {
         ["wasm"] => wasm::build(&root()),
         ["schema"] => schema::write(&root()),
         ["schema", "--check"] => schema::check(&root()),
+        ["update"] => update::everything(&root()),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

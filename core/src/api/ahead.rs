@@ -9,14 +9,15 @@ use crate::assumption::Assumption;
 use crate::checkpoint::{Asynchronous, Contents, Saving, Store, Writer, optimum, two_level};
 use crate::cluster::PriceKind;
 use crate::error::{Error, ErrorCode, Result};
-use crate::layout::Sharding;
+use crate::layout::{Layout, Sharding};
 use crate::preemption::{
     Availability, Elastic, Fleet, Outlook, Policy, RestartJob, SparePool, Spells, SpotOutlook, Start, Swing,
-    Weights, gang_mean_up, hazard_of_monthly_share, outlook_of,
+    Weights, gang_mean_up, hazard_of_monthly_share, outlook_of, spot_zones,
 };
 use crate::quantity::{Bytes, BytesPerSecond, Seconds};
 use crate::step::StepReport;
 use crate::term::{Term, Terms};
+use crate::workload::Batch;
 
 /// Mean share of a gang that one eviction takes, where nothing is known of the zone.
 ///
@@ -66,6 +67,20 @@ impl Assumed {
     }
 }
 
+impl Assumed {
+    /// The same of a count.
+    pub(super) fn count(
+        &mut self,
+        given: Option<u32>,
+        field: &'static str,
+        value: u32,
+        why: &'static str,
+    ) -> u32 {
+        self.or(given.map(f64::from), field, f64::from(value), why);
+        given.unwrap_or(value)
+    }
+}
+
 /// Four digits are enough to state an assumption.
 fn round(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
@@ -80,34 +95,53 @@ pub(super) struct Losing {
     pub(super) per_node_hour: f64,
     pub(super) share: f64,
     pub(super) availability: Availability,
-    provision: Seconds,
+    pub(super) provision: Seconds,
+}
+
+/// A layout with its batch and the step it makes.
+#[derive(Clone, Copy)]
+pub(super) struct Laid<'a> {
+    pub(super) layout: &'a Layout,
+    pub(super) batch: &'a Batch,
+    pub(super) step: &'a StepReport,
 }
 
 impl Workplace<'_> {
     /// What the run may come to under `run`, which may differ from the request's in its price.
-    pub(super) fn look_ahead(
-        &self,
-        run: &Run,
-        sharding: Sharding,
-        step: &StepReport,
-        report: &RunReport,
-    ) -> Result<RunOutlook> {
+    pub(super) fn look_ahead(&self, run: &Run, laid: Laid<'_>, report: &RunReport) -> Result<RunOutlook> {
+        let step = laid.step;
         let mut assumed = Assumed(Vec::new());
         let work = report.time;
         if run.faults.is_some() || run.checkpoint.is_some() {
             self.check_length(work)?;
         }
         let saving = (run.faults.is_some() || run.checkpoint.is_some())
-            .then(|| self.saving(run, sharding, &mut assumed));
-        let losing = run.faults.as_ref().map(|f| self.losing(f, run.price, &mut assumed));
+            .then(|| self.saving(run, laid.layout.sharding, &mut assumed));
+        let losing = match &run.faults {
+            Some(faults) => Some(self.losing(faults, run.price, &mut assumed)?),
+            None => None,
+        };
         let (job, checkpoint) = Self::job(run, step, work, saving.as_ref(), losing.as_ref(), &mut assumed)?;
+        if !run.node_counts.is_empty() {
+            let varying = self.varying(run, laid, &job, losing.as_ref())?;
+            let whole = RestartJob { work: varying.work, ..job };
+            let prospect = Prospect::Varying(Box::new(varying));
+            return Ok(self.outlook(run, step, &whole, checkpoint, losing, Some(&prospect), assumed));
+        }
         let prospect = match (&run.faults, &losing) {
             (Some(faults), Some(losing)) if losing.availability.up.is_some() => {
-                Some(self.prospect(faults, losing, &job)?)
+                Some(self.prospect(faults, losing, &job, &mut assumed)?)
             }
             _ => None,
         };
         Ok(self.outlook(run, step, &job, checkpoint, losing, prospect.as_ref(), assumed))
+    }
+
+    /// Losses of a node in an hour, when the run asks about losses.
+    pub(super) fn per_node_hour(&self) -> Option<f64> {
+        let faults = self.run.faults.as_ref()?;
+        let losing = self.losing(faults, self.run.price, &mut Assumed(Vec::new()));
+        losing.ok().map(|l| l.per_node_hour)
     }
 
     fn check_length(&self, work: Seconds) -> Result<()> {
@@ -119,7 +153,12 @@ impl Workplace<'_> {
         Err(Error::new(field, ErrorCode::OutOfRange, format_args!("a run of {work}"), allowed))
     }
 
-    fn saving(&self, run: &Run, sharding: Sharding, assumed: &mut Assumed) -> (Saving, Terms<Bytes>) {
+    pub(super) fn saving(
+        &self,
+        run: &Run,
+        sharding: Sharding,
+        assumed: &mut Assumed,
+    ) -> (Saving, Terms<Bytes>) {
         let policy = run.checkpoint.clone().unwrap_or_default();
         let contents = policy.contents.unwrap_or(if self.recipe.frozen_base() {
             Contents::AdaptersResume
@@ -146,11 +185,21 @@ impl Workplace<'_> {
             node_write: node,
             node_read: node,
             total: policy.store_gb_s.map(|gb| BytesPerSecond::of(gb * 1e9)),
-            latency: policy.latency_s.map_or(usual.latency, Seconds::of),
+            latency: Seconds::of(assumed.or(
+                policy.latency_s,
+                "run.checkpoint.latency_s",
+                usual.latency.get(),
+                "torchsnapshot on FSx for Lustre",
+            )),
         };
         let asynchronous = (policy.mode == SaveMode::Asynchronous).then(|| Asynchronous {
             device_to_host: self.copy_rate(),
-            setup: policy.setup_s.map_or(Seconds::of(ASYNC_SETUP), Seconds::of),
+            setup: Seconds::of(assumed.or(
+                policy.setup_s,
+                "run.checkpoint.setup_s",
+                ASYNC_SETUP,
+                "PyTorch distributed checkpointing of a 7 B model",
+            )),
         });
         let saving = Saving {
             bytes: bytes.total().max(Bytes::of(1.0)),
@@ -171,9 +220,22 @@ impl Workplace<'_> {
             .map_or(BytesPerSecond::of(25e9), |host| host.bandwidth * host.copy_fraction.unwrap_or(0.8))
     }
 
-    fn losing(&self, faults: &Faults, price: PriceKind, assumed: &mut Assumed) -> Losing {
+    fn losing(&self, faults: &Faults, price: PriceKind, assumed: &mut Assumed) -> Result<Losing> {
         let spot = price == PriceKind::Spot;
         let nodes = f64::from(self.cluster.nodes);
+        let why = "image, rendezvous, first step";
+        let provision = assumed.or(faults.provision_s, "run.faults.provision_s", PROVISION, why);
+        let provision = Seconds::of(provision);
+        if let Some(availability) = self.recorded(faults)? {
+            let share = availability.loss_share.unwrap_or(SPOT_LOSS_SHARE).max(1.0 / nodes);
+            let up = availability.up.as_ref().map(|up| up.mean.get());
+            return Ok(Losing {
+                per_node_hour: up.map_or(0.0, |up| 3600.0 * share / up),
+                share,
+                availability,
+                provision,
+            });
+        }
         let hazard = faults.hazard.unwrap_or(if spot { Hazard::Base } else { Hazard::Hardware });
         let (rate, why) = self.rate(hazard);
         let per_node_hour = assumed.or(faults.per_node_hour, "run.faults.per_node_hour", rate, why);
@@ -192,12 +254,10 @@ impl Workplace<'_> {
         let wait = if spot { SPOT_WAIT } else { REPLACEMENT };
         let why = if spot { "recorded zones: 20 min to 4 h" } else { "detection and replacement" };
         let wait = assumed.or(faults.wait_s, "run.faults.wait_s", wait, why);
-        let why = "image, rendezvous, first step";
-        let provision = assumed.or(faults.provision_s, "run.faults.provision_s", PROVISION, why);
         let spells = |mean: Seconds, scv: f64| Spells { scv, ..Spells::memoryless(mean) };
         let mean = gang_mean_up(per_node_hour, nodes, Some(share));
         let (least, most) = (Seconds::of(1.0), Seconds::of(1e10));
-        Losing {
+        Ok(Losing {
             per_node_hour,
             share,
             availability: Availability {
@@ -207,8 +267,29 @@ impl Workplace<'_> {
                 start: if spot { Start::AnyMoment } else { Start::WithCapacity },
                 loss_share: Some(share),
             },
-            provision: Seconds::of(provision),
+            provision,
+        })
+    }
+
+    /// When the gang is complete, as a record says.
+    fn recorded(&self, faults: &Faults) -> Result<Option<Availability>> {
+        if let Some(id) = &faults.zone {
+            let known = spot_zones();
+            let found = known.iter().find(|zone| zone.id == *id);
+            return found.map(|zone| Some(zone.availability.clone())).ok_or_else(|| {
+                let known: Vec<&str> = known.iter().map(|zone| zone.id.as_str()).collect();
+                let (field, code) = ("run.faults.zone", ErrorCode::UnknownName);
+                Error::new(field, code, id, format!("one of: {}", known.join(", ")))
+            });
         }
+        let Some(trace) = &faults.trace else { return Ok(faults.availability.clone()) };
+        let nodes = self.cluster.nodes;
+        trace.describe(nodes).map(Some).ok_or_else(|| {
+            let given = format_args!("never {nodes} nodes at once");
+            let allowed =
+                format!("a record in which all {nodes} nodes of the cluster are there at some time");
+            Error::new("run.faults.trace", ErrorCode::Conflict, given, allowed)
+        })
     }
 
     /// Losses per node-hour of a named hazard, and what it rests on.
@@ -265,7 +346,7 @@ impl Workplace<'_> {
         let mut full_interval = None;
         let mut best_interval = None;
         if policy.mode == SaveMode::TwoLevel {
-            let light = Self::light(&policy, saving, bytes.total());
+            let light = Self::light(&policy, saving, bytes.total(), assumed);
             if let (Some(mean_up), Some(losing)) = (mean_up, risky) {
                 let share = assumed.or(
                     policy.recoverable,
@@ -336,9 +417,16 @@ impl Workplace<'_> {
     }
 
     /// Stall of a light save: each node hands its share to a peer or a local drive.
-    fn light(policy: &Checkpointing, saving: &Saving, bytes: Bytes) -> Terms<Seconds> {
+    fn light(policy: &Checkpointing, saving: &Saving, bytes: Bytes, assumed: &mut Assumed) -> Terms<Seconds> {
         let usual = Store::node_nvme();
-        let rate = policy.near_gb_s.map_or(usual.node_write, |gb| BytesPerSecond::of(gb * 1e9));
+        let rate = BytesPerSecond::of(
+            1e9 * assumed.or(
+                policy.near_gb_s,
+                "run.checkpoint.near_gb_s",
+                usual.node_write.get() / 1e9,
+                "local drives of a node (torchsnapshot on NVMe)",
+            ),
+        );
         Saving {
             bytes: bytes.max(Bytes::of(1.0)),
             writer: Writer::Sharded,
@@ -361,23 +449,36 @@ impl Workplace<'_> {
         Ok(whole.best_interval(Weights::TIME))
     }
 
-    fn prospect(&self, faults: &Faults, losing: &Losing, job: &RestartJob) -> Result<Prospect> {
+    fn prospect(
+        &self,
+        faults: &Faults,
+        losing: &Losing,
+        job: &RestartJob,
+        assumed: &mut Assumed,
+    ) -> Result<Prospect> {
         let nodes = self.cluster.nodes;
         let node_mean_up = Seconds::of((3600.0 / losing.per_node_hour).clamp(1.0, 1e12));
         let policy = match faults.policy {
             LossPolicy::Wait => Policy::Wait,
             LossPolicy::FallBack => {
-                Policy::FallBack { patience: Seconds::of(faults.patience_s.unwrap_or(0.0)) }
+                let why = "the first loss is not waited out";
+                let patience = assumed.or(faults.patience_s, "run.faults.patience_s", 0.0, why);
+                Policy::FallBack { patience: Seconds::of(patience) }
             }
             LossPolicy::SpotThenReserved => {
-                Policy::SpotThenReserved { spot_share: faults.spot_share.unwrap_or(0.5) }
+                let spot_share =
+                    assumed.or(faults.spot_share, "run.faults.spot_share", 0.5, "half of the work");
+                Policy::SpotThenReserved { spot_share }
             }
             LossPolicy::Shrink => {
                 if nodes > 64 {
                     let allowed = "at most 64 nodes with the policy shrink";
                     return Err(Error::new("run.faults.policy", ErrorCode::Conflict, nodes, allowed));
                 }
-                let least_nodes = faults.least_nodes.unwrap_or(nodes.div_ceil(2)).min(nodes);
+                let half = nodes.div_ceil(2);
+                let least_nodes = assumed
+                    .count(faults.least_nodes, "run.faults.least_nodes", half, "half of the nodes")
+                    .min(nodes);
                 let refill = losing.availability.down.mean;
                 let gang = Elastic { nodes, least_nodes, node_mean_up, gang_loss: 0.0, refill };
                 return gang.outlook(job).map(Prospect::Elastic).map_err(|e| e.under("run.faults"));
@@ -385,9 +486,14 @@ impl Workplace<'_> {
             LossPolicy::Spares => {
                 let pool = SparePool {
                     nodes,
-                    spares: faults.spares.unwrap_or(1),
+                    spares: assumed.count(faults.spares, "run.faults.spares", 1, "one node standing by"),
                     node_mean_up,
-                    repair: Seconds::of(faults.repair_s.unwrap_or(REPAIR)),
+                    repair: Seconds::of(assumed.or(
+                        faults.repair_s,
+                        "run.faults.repair_s",
+                        REPAIR,
+                        "two days until a failed node is back",
+                    )),
                 };
                 let chain = pool.outlook(job).map_err(|e| e.under("run.faults"))?;
                 return Ok(Prospect::Chain(Box::new(chain.into())));

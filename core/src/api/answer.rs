@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
+use shardwise_derive::ToJson;
 
 use super::outlook::{OfferLine, RunOutlook, ServingOutlook};
 use crate::assumption::Assumption;
@@ -14,7 +15,7 @@ use crate::search::{Scaling, StopReason};
 use crate::step::StepReport;
 use crate::term::Terms;
 use crate::vocabulary::vocabulary;
-use crate::workload::ModelSummary;
+use crate::workload::{Compute, ModelSummary, Optimizer};
 
 vocabulary! {
     /// Whether the fullest rank fits its accelerator.
@@ -29,7 +30,7 @@ vocabulary! {
 }
 
 /// Memory held against the accelerator.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Fit {
     /// Whether it fits.
@@ -43,7 +44,7 @@ pub struct Fit {
 }
 
 /// The whole run: steps, time, money.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct RunReport {
     /// Optimizer steps.
@@ -65,7 +66,7 @@ pub struct RunReport {
 }
 
 /// A price with its origin.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Price {
     /// All accelerators together.
@@ -79,7 +80,7 @@ pub struct Price {
 }
 
 /// What one layout needs.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct EstimateAnswer {
     /// Version of this format.
@@ -114,15 +115,24 @@ pub struct EstimateAnswer {
 }
 
 /// One plan in a list.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct PlanLine {
     /// How a person names the layout: its strategy and the degrees above 1.
     pub name: String,
     /// The layout.
     pub layout: Layout,
-    /// The machines, where the request names several.
+    /// The machines, where several are considered.
     pub machines: Option<String>,
+    /// The optimizer, where several recipes are considered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub optimizer: Option<Optimizer>,
+    /// The format of the matrix multiplications, where several recipes are considered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compute: Option<Compute>,
+    /// Sequences per optimizer step, where several are considered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub global_batch: Option<u64>,
     /// Micro-batches per optimizer step on each data-parallel rank.
     pub gradient_accumulation: u64,
     /// Device memory of the fullest rank.
@@ -152,8 +162,26 @@ pub struct PlanLine {
     pub expected_cost: Option<Usd>,
 }
 
+/// What was chosen beside the layout.
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+pub struct Chosen {
+    /// The machines.
+    pub machines: String,
+    /// Nodes.
+    pub nodes: u32,
+    /// GPUs.
+    pub gpus: u64,
+    /// Optimizer.
+    pub optimizer: Optimizer,
+    /// Format of the matrix multiplications.
+    pub compute: Compute,
+    /// Sequences per optimizer step.
+    pub global_batch: u64,
+}
+
 /// A strategy that does not fit, or cannot run, and why.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Rejection {
     /// How a person names the layout: its strategy and the degrees above 1.
@@ -169,7 +197,7 @@ pub struct Rejection {
 }
 
 /// A change to the layout in use.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Change {
     /// What is changed, in words.
@@ -185,7 +213,7 @@ pub struct Change {
 }
 
 /// What becomes of the plan when something about the request changes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Sensitivity {
     /// What changes.
@@ -198,12 +226,12 @@ pub struct Sensitivity {
     pub step_time: Option<Seconds>,
     /// Tokens per second of the whole cluster.
     pub tokens_per_second: Option<f64>,
-    /// Money of the run.
+    /// Money of the run; the expected bill where losses change.
     pub cost: Option<Usd>,
 }
 
 /// Something the figures do not show.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct PlanWarning {
     /// In one sentence with its figure.
@@ -213,13 +241,16 @@ pub struct PlanWarning {
 }
 
 /// The best layout, the next best, and why not the others.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct PlanAnswer {
     /// Version of this format.
     pub schema_version: u32,
     /// Whether any layout fits.
     pub feasible: bool,
+    /// What was chosen beside the layout, where machines, recipe or batch were open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<Chosen>,
     /// The best layout in full; when nothing fits, the one that comes nearest.
     pub best: EstimateAnswer,
     /// The best plan of each strategy and recompute setting that fits, best first.

@@ -3,6 +3,7 @@
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
+use shardwise_derive::{FromJson, ToJson};
 
 use super::estimate::Resolved;
 use super::request::{EstimateRequest, SCHEMA_VERSION, schema_version, version};
@@ -14,7 +15,7 @@ use crate::quantity::{Bytes, Seconds};
 use crate::step::Setting;
 
 /// Asks what measured runs teach.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CalibrateRequest {
@@ -26,7 +27,7 @@ pub struct CalibrateRequest {
 }
 
 /// One run: what was asked of it, and what a clock and a memory reading said.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MeasuredRun {
@@ -41,7 +42,7 @@ pub struct MeasuredRun {
 }
 
 /// What the runs taught.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct CalibrateAnswer {
     /// Version of this format.
@@ -62,7 +63,7 @@ pub struct CalibrateAnswer {
 }
 
 /// A run beside its predictions.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Residual {
     /// How a person names the layout.

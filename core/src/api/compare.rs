@@ -4,6 +4,7 @@ use core::fmt;
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
+use shardwise_derive::{FromJson, ToJson};
 
 use super::answer::{EstimateAnswer, Verdict};
 use super::estimate::estimate;
@@ -15,7 +16,7 @@ use crate::term::Terms;
 use crate::vocabulary::vocabulary;
 
 /// Asks for two to sixteen answers side by side.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CompareRequest {
@@ -27,7 +28,7 @@ pub struct CompareRequest {
 }
 
 /// One request of a comparison: an estimate or a plan, of which the best layout counts.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Contender {
@@ -56,7 +57,7 @@ vocabulary! {
 }
 
 /// Answers side by side.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct CompareAnswer {
     /// Version of this format.
@@ -68,7 +69,7 @@ pub struct CompareAnswer {
 }
 
 /// One column of a comparison.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Compared {
     /// What it is called.
@@ -86,7 +87,7 @@ pub struct Compared {
 }
 
 /// One figure of each answer. None where an answer has no such figure.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct CompareLine {
     /// What it is; terms of a sum begin with its name and a colon.

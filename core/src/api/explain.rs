@@ -181,6 +181,7 @@ impl<'a> Explain<'a> {
     /// Layouts one change away on the same GPUs, with the change in words.
     fn around(&self, l: &Layout) -> Vec<(String, Layout)> {
         let gpus = self.facts_gpus();
+        let sequence = profile(self.site.place.recipe.framework).sequence;
         let mut out: Vec<(String, Layout)> = Vec::new();
         let mut degrees = |what: &str, now: u64, set: fn(&mut Layout, u64)| {
             for next in [now * 2, now / 2] {
@@ -190,7 +191,7 @@ impl<'a> Explain<'a> {
                 let mut other = l.clone();
                 set(&mut other, next);
                 other.sequence_parallel =
-                    other.tensor_parallel > 1 && (l.sequence_parallel || l.tensor_parallel == 1);
+                    other.tensor_parallel > 1 && (l.sequence_parallel || l.tensor_parallel == 1 && sequence);
                 let inner = other.tensor_parallel * other.pipeline_parallel * other.context_parallel;
                 refit(&mut other, gpus / inner.max(1));
                 if other.pipeline_parallel == 1 || l.pipeline_parallel == 1 {
@@ -209,8 +210,18 @@ impl<'a> Explain<'a> {
         for &recompute in Recompute::ALL.iter().filter(|r| **r != l.recompute) {
             out.push((
                 format!("{recompute} recompute instead of {}", l.recompute),
-                Layout { recompute, ..l.clone() },
+                Layout { recompute, recompute_every: 1, ..l.clone() },
             ));
+        }
+        if l.recompute == Recompute::Full {
+            for every in [l.recompute_every * 2, l.recompute_every / 2] {
+                if every > 0 && every <= self.site.place.model.layers() {
+                    out.push((
+                        format!("recompute of one layer in {every} instead of one in {}", l.recompute_every),
+                        Layout { recompute_every: every, ..l.clone() },
+                    ));
+                }
+            }
         }
         let strategies = profile(self.site.place.recipe.framework).shardings;
         for &sharding in strategies.iter().filter(|s| **s != l.sharding && l.data_parallel() > 1) {

@@ -1,13 +1,14 @@
 //! What a run may come to: expected time and money with their spread, and what they are made of.
 
 use serde::Serialize;
+use shardwise_derive::ToJson;
 
 use crate::assumption::Assumption;
 use crate::quantity::{Bytes, Seconds, Usd, UsdPerSecond};
 use crate::term::Terms;
 
 /// What a run may come to when the state is saved and nodes are lost.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct RunOutlook {
     /// Time when nothing is lost: the steps, the saves, and provisioning where losses are asked about.
@@ -16,6 +17,8 @@ pub struct RunOutlook {
     pub time: Terms<Seconds>,
     /// How widely it scatters.
     pub time_spread: Spread<Seconds>,
+    /// Parts with node counts of their own, where asked for.
+    pub phases: Vec<PhaseOutlook>,
     /// False where segments outlast every spell of the gang: it then never ends, and times stand at
     /// 300,000 years.
     pub ends: bool,
@@ -41,8 +44,26 @@ impl RunOutlook {
     }
 }
 
+/// A part of the run on a number of nodes of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+pub struct PhaseOutlook {
+    /// Nodes of this part.
+    pub nodes: u32,
+    /// Share of the tokens.
+    pub share: f64,
+    /// Step time on these nodes.
+    pub step: Seconds,
+    /// Its steps, without saves and losses.
+    pub work: Seconds,
+    /// Memory needed per GPU, as shards grow when nodes leave.
+    pub needed: Bytes,
+    /// Whether that fits.
+    pub fits: bool,
+}
+
 /// Figures not exceeded with a probability.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Spread<Q> {
     /// One run in two stays below.
@@ -54,7 +75,7 @@ pub struct Spread<Q> {
 }
 
 /// A deadline and its chance.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Deadline {
     /// After the start.
@@ -64,7 +85,7 @@ pub struct Deadline {
 }
 
 /// How the state is saved.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct CheckpointOutlook {
     /// What is written.
@@ -92,7 +113,7 @@ pub struct CheckpointOutlook {
 }
 
 /// How nodes are lost.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct LossOutlook {
     /// Losses of one node per hour.
@@ -108,11 +129,13 @@ pub struct LossOutlook {
 }
 
 /// One way of paying for the machines.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct OfferLine {
     /// `on_demand`, `spot`, `reserved_1y`, `reserved_3y` or `owned`.
     pub offer: String,
+    /// Cloud, shape and region of the price.
+    pub place: String,
     /// Price of the whole cluster while it is in use.
     pub price: UsdPerSecond,
     /// Expected wall time of the run.
@@ -128,7 +151,7 @@ pub struct OfferLine {
 }
 
 /// How the result is served, on one GPU.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct ServingOutlook {
     /// Bits of a weight, scales included.

@@ -32,6 +32,18 @@ impl fmt::Display for RunOutlook {
             self.undisturbed
         )?;
         list(f, &self.time)?;
+        for p in &self.phases {
+            let word = if p.fits { "" } else { ": does not fit" };
+            writeln!(
+                f,
+                "  {:.0} % with nodes = {}: steps of {}, {} in all, {} a GPU{word}",
+                100.0 * p.share,
+                p.nodes,
+                p.step,
+                p.work,
+                p.needed
+            )?;
+        }
         if let Some(l) = &self.losses {
             write!(f, "  losses: {:.2e} per node-hour", l.per_node_hour)?;
             if let Some(up) = l.mean_up {
@@ -83,10 +95,11 @@ impl fmt::Display for OfferLine {
             write!(f, ", {committed} committed")?;
         }
         match self.break_even {
-            Some(share) if share <= 1.0 => write!(f, ", cheaper from {:.0} % use on", 100.0 * share),
-            Some(_) => f.write_str(", never cheaper than on demand"),
-            None => Ok(()),
+            Some(share) if share <= 1.0 => write!(f, ", cheaper from {:.0} % use on", 100.0 * share)?,
+            Some(_) => f.write_str(", never cheaper than on demand")?,
+            None => {}
         }
+        if self.place.is_empty() { Ok(()) } else { write!(f, "  {}", self.place) }
     }
 }
 

@@ -1,22 +1,20 @@
 //! What is paid beside the gang's time, and other ways of getting and of using machines: offers side
 //! by side, and what the result costs to serve.
 
-use super::ahead::Assumed;
+use super::ahead::{Assumed, Laid};
 use super::answer::{EstimateAnswer, PlanLine, RunReport};
 use super::estimate::Workplace;
 use super::outlook::{OfferLine, ServingOutlook};
 use super::run::{Expenses, Faults, Owned, Run, Serving};
 use crate::assumption::Assumption;
-use crate::cluster::{Catalog, PriceKind, StorageOffer};
+use crate::cluster::{Catalog, Cluster, PriceKind, Prices, StorageOffer};
 use crate::compute::Machine;
 use crate::error::Result;
-use crate::layout::Sharding;
 use crate::ledger::{
     Bill, Egress, Evaluations, FailedStarts, OnPrem, People, ServedModel, ServingGpu, ServingLoad, Storage,
     qat_break_even, serving_cost,
 };
 use crate::quantity::{Bytes, BytesPerSecond, FlopsPerSecond, Seconds, Usd, UsdPerSecond};
-use crate::step::StepReport;
 use crate::workload::{Batch, Compute, Method, Model, OpKind, QatScheme, Recipe};
 
 /// Seconds of a mean month.
@@ -32,14 +30,16 @@ impl Workplace<'_> {
     pub(super) fn complete(&self, answer: &mut EstimateAnswer, batch: &Batch) -> Result<()> {
         let run = self.run;
         if let Some(report) = &mut answer.run {
-            let sharding = answer.layout.sharding;
+            let laid = Laid { layout: &answer.layout, batch, step: &answer.step };
             if run.looks_ahead() {
-                let mut ahead = self.look_ahead(run, sharding, &answer.step, report)?;
+                let mut ahead = self.look_ahead(run, laid, report)?;
                 answer.assumptions.append(&mut ahead.assumptions);
                 report.outlook = Some(ahead);
             }
             if run.offers || run.owned.is_some() {
-                report.offers = self.offers(run, sharding, &answer.step, report)?;
+                let mut assumed = Assumed(Vec::new());
+                report.offers = self.offers(run, laid, report, &mut assumed)?;
+                answer.assumptions.append(&mut assumed.0);
             }
         }
         if let Some(serving) = &run.serving {
@@ -60,7 +60,8 @@ impl Workplace<'_> {
         for line in lines {
             let step = self.step(&line.layout, batch);
             let Some(report) = self.run_report(&step) else { continue };
-            let ahead = self.look_ahead(self.run, line.layout.sharding, &step, &report)?;
+            let laid = Laid { layout: &line.layout, batch, step: &step };
+            let ahead = self.look_ahead(self.run, laid, &report)?;
             line.expected_time = Some(ahead.time.total());
             line.time_p90 = Some(ahead.time_spread.p90);
             line.expected_cost = ahead.cost();
@@ -99,12 +100,23 @@ impl Workplace<'_> {
             bill.evaluations = Some(Evaluations {
                 runs: given.evaluation_runs,
                 time: Seconds::of(given.evaluation_hours * HOUR),
-                gpus: given.evaluation_gpus.unwrap_or(f64::from(self.cluster.gpus_per_node)),
-                shared_by: given.evaluation_shared_by.unwrap_or(1.0),
+                gpus: assumed.or(
+                    given.evaluation_gpus,
+                    "run.expenses.evaluation_gpus",
+                    f64::from(self.cluster.gpus_per_node),
+                    "a node",
+                ),
+                shared_by: assumed.or(
+                    given.evaluation_shared_by,
+                    "run.expenses.evaluation_shared_by",
+                    1.0,
+                    "one at a time",
+                ),
             });
         }
         if given.failed_starts > 0.0 {
-            let hours = given.failed_start_hours.unwrap_or(0.25);
+            let why = "until the first step does not come";
+            let hours = assumed.or(given.failed_start_hours, "run.expenses.failed_start_hours", 0.25, why);
             bill.failed_starts =
                 Some(FailedStarts { count: given.failed_starts, time: Seconds::of(hours * HOUR) });
         }
@@ -127,9 +139,9 @@ impl Workplace<'_> {
     fn offers(
         &self,
         run: &Run,
-        sharding: Sharding,
-        step: &StepReport,
+        laid: Laid<'_>,
         report: &RunReport,
+        assumed: &mut Assumed,
     ) -> Result<Vec<OfferLine>> {
         let mut lines: Vec<OfferLine> = Vec::new();
         let rent = self.cluster.price(PriceKind::OnDemand);
@@ -138,50 +150,97 @@ impl Workplace<'_> {
             PriceKind::Reserved3y => Some(3.0),
             _ => None,
         };
-        for &kind in PriceKind::ALL {
-            let Some(price) = self.cluster.price(kind) else { continue };
-            let ahead = self.look_ahead(&at_price(run, kind), sharding, step, report)?;
-            lines.push(OfferLine {
-                offer: kind.name().to_owned(),
-                price,
-                time: ahead.time.total(),
-                time_p90: ahead.time_spread.p90,
-                cost: ahead.cost().unwrap_or(Usd::ZERO),
-                committed: years(kind).map(|years| price * Seconds::of(12.0 * MONTH * years)),
-                break_even: years(kind).and(rent).map(|rent| price / rent),
-            });
+        for (place, cluster) in self.places() {
+            let there = Workplace { cluster: &cluster, ..*self };
+            for &kind in PriceKind::ALL {
+                let Some(price) = cluster.price(kind) else { continue };
+                let ahead = there.look_ahead(&at_price(run, kind), laid, report)?;
+                lines.push(OfferLine {
+                    offer: kind.name().to_owned(),
+                    place: place.clone(),
+                    price,
+                    time: ahead.time.total(),
+                    time_p90: ahead.time_spread.p90,
+                    cost: ahead.cost().unwrap_or(Usd::ZERO),
+                    committed: years(kind).map(|years| price * Seconds::of(12.0 * MONTH * years)),
+                    break_even: years(kind).and(rent).map(|rent| price / rent),
+                });
+            }
         }
         if let Some(owned) = &run.owned {
-            lines.push(self.owned(owned, run, sharding, step, report, rent)?);
+            lines.push(self.owned(owned, run, laid, report, rent, assumed)?);
         }
         Ok(lines)
+    }
+
+    /// The cluster at the prices it was asked with, then at those of each other cloud that has
+    /// nodes of as many of these GPUs: prices alone, the step stays as it is.
+    fn places(&self) -> Vec<(String, Cluster)> {
+        let own = &self.cluster.prices.offer;
+        let mut out = vec![(own.clone(), self.cluster.clone())];
+        let paid = own.split(' ').next().unwrap_or_default();
+        let per_gpu = |usd: Option<f64>| {
+            usd.map(|usd| UsdPerSecond::per_hour(usd / f64::from(self.cluster.gpus_per_node)))
+        };
+        let catalog = Catalog::embedded();
+        let rows = catalog.cheapest_by_cloud(&self.cluster.accelerator, self.cluster.gpus_per_node);
+        for row in rows.into_iter().filter(|row| row.cloud != paid) {
+            let prices = Prices {
+                on_demand: per_gpu(row.on_demand),
+                spot: per_gpu(row.spot),
+                spot_range: None,
+                reserved_1y: per_gpu(row.reserved_1y),
+                reserved_3y: per_gpu(row.reserved_3y),
+                offer: row.place(),
+                source: row.source.clone(),
+                as_of: row.as_of.clone(),
+                ..self.cluster.prices.clone()
+            };
+            out.push((row.place(), Cluster { prices, ..self.cluster.clone() }));
+        }
+        out
     }
 
     fn owned(
         &self,
         given: &Owned,
         run: &Run,
-        sharding: Sharding,
-        step: &StepReport,
+        laid: Laid<'_>,
         report: &RunReport,
         rent: Option<UsdPerSecond>,
+        assumed: &mut Assumed,
     ) -> Result<OfferLine> {
         let gpus = self.cluster.gpus() as f64;
         let power = self.cluster.power_limit().map_or(700.0, crate::Watts::get) * gpus * NODE_POWER / 1e3;
         let cluster = OnPrem {
             capex: Usd::of(given.capex_usd),
-            years: given.years.unwrap_or(4.0),
+            years: assumed.or(given.years, "run.owned.years", 4.0, "usual depreciation of servers"),
             resale: Usd::of(given.resale_usd),
-            power_kw: given.power_kw.unwrap_or(power),
-            pue: given.pue.unwrap_or(1.3),
-            per_kwh: Usd::of(given.usd_per_kwh.unwrap_or(0.12)),
-            idle_power: given.idle_power.unwrap_or(0.3),
+            power_kw: assumed.or(
+                given.power_kw,
+                "run.owned.power_kw",
+                power,
+                "1.82 times the GPUs' design power (DGX H100 data sheet)",
+            ),
+            pue: assumed.or(given.pue, "run.owned.pue", 1.3, "a good machine room"),
+            per_kwh: Usd::of(assumed.or(
+                given.usd_per_kwh,
+                "run.owned.usd_per_kwh",
+                0.12,
+                "industrial tariff, a round figure",
+            )),
+            idle_power: assumed.or(
+                given.idle_power,
+                "run.owned.idle_power",
+                0.3,
+                "share of the load's power, a round figure",
+            ),
             staff_per_year: Usd::of(given.staff_usd_per_year),
             space_per_year: Usd::of(given.space_usd_per_year),
         };
         let under = |e: crate::Error| e.under("run.owned");
         let price = cluster.per_used_time(given.utilisation).map_err(under)?;
-        let ahead = self.look_ahead(&at_price(run, PriceKind::OnDemand), sharding, step, report)?;
+        let ahead = self.look_ahead(&at_price(run, PriceKind::OnDemand), laid, report)?;
         let break_even = match rent {
             Some(rent) => Some(cluster.break_even(rent).map_err(under)?.min(1e6)),
             None => None,
@@ -189,6 +248,7 @@ impl Workplace<'_> {
         let time = ahead.time.total();
         Ok(OfferLine {
             offer: "owned".to_owned(),
+            place: String::new(),
             price,
             time,
             time_p90: ahead.time_spread.p90,
@@ -232,7 +292,7 @@ impl Workplace<'_> {
         let load = ServingLoad {
             prompt: assumed.or(given.prompt, "run.serving.prompt", 500.0, "a question with its context"),
             answer: assumed.or(given.answer, "run.serving.answer", 300.0, "a paragraph or two"),
-            batch: given.batch.unwrap_or(16),
+            batch: assumed.count(given.batch, "run.serving.batch", 16, "a server with some load"),
             draft_tokens: given.draft_tokens,
             acceptance: given.acceptance,
             draft_cost: given.draft_cost,

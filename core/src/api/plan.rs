@@ -1,20 +1,21 @@
 //! `plan`: every layout the search sees, the best of them, and why not the others.
 
-use super::answer::{PlanAnswer, PlanLine, Rejection};
-use super::estimate::{Workplace, check_model, resolve_cluster, strategy_name, verdict};
+use super::answer::{Chosen, PlanAnswer, PlanLine, Rejection};
+use super::estimate::{Workplace, strategy_name, verdict};
 use super::explain::Explain;
+use super::open::Open;
 use super::request::{PlanRequest, SCHEMA_VERSION};
 use super::text::plan_name;
 use super::variations;
 use crate::assumption::Assumption;
 use crate::cluster::Cluster;
 use crate::compute::{FlopRules, step_flops};
-use crate::error::Result;
+use crate::error::{Error, ErrorCode, Result};
 use crate::layout::{Layout, Recompute};
 use crate::ledger::deduplicated;
 use crate::order::sort_by;
 use crate::quantity::{Bytes, Seconds, Usd};
-use crate::search::{Facts, Ground, Outcome, Point, Search, StopReason, explore};
+use crate::search::{Facts, Ground, Objective, Outcome, Point, Search, StopReason, explore};
 use crate::workload::{Batch, Recipe};
 
 /// The best layout for the machines, a ranked list, and why not the rest.
@@ -35,41 +36,42 @@ use crate::workload::{Batch, Recipe};
 pub fn plan(request: &PlanRequest) -> Result<PlanAnswer> {
     request.validate()?;
     let model = request.model.resolve("model")?;
-    let (cluster, assumptions) = resolve_cluster(&request.cluster, &request.catalog)?;
-    let mut machines = vec![(cluster.clone(), assumptions.clone())];
-    for spec in &request.alternatives {
-        machines.push(resolve_cluster(spec, &request.catalog).map_err(|e| e.under("alternatives"))?);
+    let open = Open::new(request, &model)?;
+    let mut sites: Vec<Site<'_>> = Vec::new();
+    for (cluster, assumptions) in &open.machines {
+        for recipe in &open.recipes {
+            sites.extend(open.batches.iter().map(|&batch| Site {
+                place: Workplace {
+                    model: &model,
+                    recipe,
+                    cluster,
+                    run: &request.run,
+                    calibration: &request.calibration,
+                },
+                batch,
+                asked: request.global_batch,
+                search: &request.search,
+                assumptions,
+            }));
+        }
     }
-    let batch = Batch { seq_len: request.seq_len, global_batch: request.global_batch };
-    check_model(&model, &request.recipe, &Layout::default(), request.seq_len)?;
-    let first = Site {
-        place: Workplace {
-            model: &model,
-            recipe: &request.recipe,
-            cluster: &cluster,
-            run: &request.run,
-            calibration: &request.calibration,
-        },
-        batch,
-        search: &request.search,
-        assumptions: &assumptions,
+    let Some(first) = sites.first() else {
+        return Err(Error::new("search", ErrorCode::MissingField, "", "machines, a recipe and a batch"));
     };
-    let sites: Vec<Site<'_>> =
-        machines.iter().map(|(cluster, assumptions)| Site { assumptions, ..first.on(cluster) }).collect();
     let mut all = Outcome::default();
     for (i, site) in sites.iter().enumerate() {
         let out = site.explore(i);
         all.found.extend(out.found);
-        all.front.extend(out.front);
+        all.front.0.extend(out.front.0);
         if i == 0 {
-            all.late = out.late;
             // What a bound ruled out is costed in full here.
             let whole = |(layout, _): (Layout, Bytes)| {
-                let needed = site.place.memory(&layout, &batch).needed;
+                let needed = site.place.memory(&layout, &site.batch).needed;
                 (layout, needed)
             };
             all.misses = out.misses.into_iter().map(whole).collect();
         }
+        all.late = all.late.or(out.late);
         all.seen += out.seen;
         all.costed += out.costed;
         all.space += out.space;
@@ -78,36 +80,39 @@ pub fn plan(request: &PlanRequest) -> Result<PlanAnswer> {
         }
     }
     rank(&mut all, request.search.objective);
-    let several = sites.len() > 1;
+    if request.search.objective == Objective::ExpectedCost {
+        by_expected_cost(&sites, &mut all.found)?;
+    }
     let lines = |points: &[Point]| -> Vec<PlanLine> {
-        points.iter().filter_map(|p| Some(sites.get(p.cluster)?.line(p, several))).collect()
+        points.iter().filter_map(|p| Some(sites.get(p.cluster)?.line(p, &open))).collect()
     };
     let feasible = !all.found.is_empty();
     let winner = all.found.first().or(all.late.as_ref());
-    let site = winner.and_then(|p| sites.get(p.cluster)).unwrap_or(&first);
+    let site = winner.and_then(|p| sites.get(p.cluster)).unwrap_or(first);
     let layout = winner
         .map(|p| p.layout.clone())
         .or_else(|| nearest(&all.misses).map(|(l, _)| l.clone()))
-        .unwrap_or_else(|| Layout { data_parallel_shard: first.place.cluster.gpus(), ..Layout::default() });
+        .unwrap_or_else(|| Layout { data_parallel_shard: site.place.cluster.gpus(), ..Layout::default() });
     let explain = Explain::new(site, &layout, feasible);
     let why_not = explain.why_not(&request.why_not)?;
     let changes = explain.changes(request.current.as_ref())?;
     let budget = site.budget();
-    let mut best = site.place.answer(layout.clone(), &batch, site.assumptions.clone());
-    site.place.complete(&mut best, &batch)?;
+    let mut best = site.place.answer(layout.clone(), &site.batch, site.assumptions.clone());
+    site.place.complete(&mut best, &site.batch)?;
     let listed = distinct(&all.found, request.search.list);
     let mut ranked = lines(&listed);
     for (line, point) in ranked.iter_mut().zip(&listed) {
-        let place = sites.get(point.cluster).map_or(site.place, |s| s.place);
-        place.look_ahead_lines(core::slice::from_mut(line), &batch)?;
+        let site = sites.get(point.cluster).unwrap_or(site);
+        site.place.look_ahead_lines(core::slice::from_mut(line), &site.batch)?;
     }
     Ok(PlanAnswer {
         schema_version: SCHEMA_VERSION,
         feasible,
+        chosen: (sites.len() > 1).then(|| site.chosen()),
         nearest_changes: if feasible {
             Vec::new()
         } else {
-            nearest_changes(&site.place, &layout, &batch, budget, all.late.as_ref(), &request.search)
+            nearest_changes(&site.place, &layout, &site.batch, budget, all.late.as_ref(), &request.search)
         },
         neighbours: if feasible { explain.neighbours() } else { Vec::new() },
         why_not,
@@ -120,7 +125,7 @@ pub fn plan(request: &PlanRequest) -> Result<PlanAnswer> {
         },
         warnings: explain.warnings(),
         rejected: rejections(&all, &explain, &request.search),
-        front: lines(&all.front),
+        front: lines(&all.front.0),
         ranked,
         best,
         candidates: all.seen,
@@ -135,6 +140,8 @@ pub fn plan(request: &PlanRequest) -> Result<PlanAnswer> {
 pub(super) struct Site<'a> {
     pub(super) place: Workplace<'a>,
     pub(super) batch: Batch,
+    /// Sequences of the batch that the request names.
+    pub(super) asked: u64,
     pub(super) search: &'a Search,
     pub(super) assumptions: &'a Vec<Assumption>,
 }
@@ -194,11 +201,38 @@ impl<'a> Site<'a> {
             steps: self.steps(),
             price: self.place.cluster.price(self.place.run.price).map(crate::UsdPerSecond::get),
             calibration: *self.place.calibration,
+            scale: self.asked as f64 / self.batch.global_batch as f64,
         }
     }
 
     /// A costed layout as a line of a list.
-    pub(super) fn line(&self, point: &Point, several: bool) -> PlanLine {
+    pub(super) fn line(&self, point: &Point, open: &Open) -> PlanLine {
+        let mut line = self.plain_line(point);
+        let recipe = self.place.recipe;
+        line.machines = (open.machines.len() > 1).then(|| self.place.cluster.to_string());
+        (line.optimizer, line.compute) = if open.recipes.len() > 1 {
+            (Some(recipe.optimizer), Some(recipe.compute))
+        } else {
+            (None, None)
+        };
+        line.global_batch = (open.batches.len() > 1).then_some(self.batch.global_batch);
+        line
+    }
+
+    /// What was chosen beside the layout.
+    fn chosen(&self) -> Chosen {
+        Chosen {
+            machines: self.place.cluster.to_string(),
+            nodes: self.place.cluster.nodes,
+            gpus: self.place.cluster.gpus(),
+            optimizer: self.place.recipe.optimizer,
+            compute: self.place.recipe.compute,
+            global_batch: self.batch.global_batch,
+        }
+    }
+
+    /// The same where nothing but the layout is open.
+    pub(super) fn plain_line(&self, point: &Point) -> PlanLine {
         let cluster = self.place.cluster;
         let rules = FlopRules {
             seq_len: self.batch.seq_len,
@@ -209,11 +243,14 @@ impl<'a> Site<'a> {
         };
         let flops = step_flops(self.place.model, self.place.recipe, &rules).model();
         let machine = self.place.setting(&self.batch).machine;
-        let seconds = point.measure.time;
+        let seconds = point.step;
         let run_time = self.steps().map(|n| Seconds::of(seconds) * n);
         PlanLine {
             name: plan_name(&point.layout),
-            machines: several.then(|| cluster.to_string()),
+            machines: None,
+            optimizer: None,
+            compute: None,
+            global_batch: None,
             gradient_accumulation: self
                 .batch
                 .accumulation(point.layout.data_parallel(), point.layout.micro_batch),
@@ -234,12 +271,39 @@ impl<'a> Site<'a> {
 }
 
 /// Best first; on the front fastest first, less what plans on other machines better.
-fn rank(out: &mut Outcome, objective: crate::search::Objective) {
+fn rank(out: &mut Outcome, objective: Objective) {
     sort_by(&mut out.found, |a, b| a.measure.weigh(&b.measure, objective));
-    let front = core::mem::take(&mut out.front);
-    out.front =
+    let front = core::mem::take(&mut out.front.0);
+    out.front.0 =
         front.iter().filter(|p| !front.iter().any(|o| o.measure.dominates(&p.measure))).cloned().collect();
-    sort_by(&mut out.front, |a, b| a.measure.weigh(&b.measure, crate::search::Objective::Time));
+    sort_by(&mut out.front.0, |a, b| a.measure.weigh(&b.measure, Objective::Time));
+}
+
+/// Least expected bill first. On the same machines a faster step never costs more, so that of each
+/// choice of machines, recipe and batch the cheapest plan stands for the others, which follow in their
+/// order; and no bill is less than that of the undisturbed run.
+fn by_expected_cost(sites: &[Site<'_>], found: &mut Vec<Point>) -> Result<()> {
+    let mut weighed: Vec<(f64, Point)> = Vec::new();
+    let mut rest = Vec::new();
+    let mut least = f64::INFINITY;
+    for point in core::mem::take(found) {
+        let known = weighed.iter().any(|(_, p)| p.cluster == point.cluster);
+        let hopeless = point.measure.money.is_none_or(|money| money > least);
+        match sites.get(point.cluster) {
+            Some(site) if !known && !hopeless => {
+                let mut line = site.plain_line(&point);
+                site.place.look_ahead_lines(core::slice::from_mut(&mut line), &site.batch)?;
+                let bill = line.expected_cost.or(line.cost).map_or(f64::INFINITY, Usd::get);
+                least = least.min(bill);
+                weighed.push((bill, point));
+            }
+            _ => rest.push(point),
+        }
+    }
+    sort_by(&mut weighed, |a, b| a.0.total_cmp(&b.0));
+    found.extend(weighed.into_iter().map(|(_, point)| point));
+    found.extend(rest);
+    Ok(())
 }
 
 /// The best plan of each strategy, recompute setting, tensor and pipeline degree.

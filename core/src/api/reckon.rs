@@ -4,9 +4,10 @@ use super::ahead::{Assumed, Losing};
 use super::estimate::Workplace;
 use super::outlook::{CheckpointOutlook, Deadline, LossOutlook, RunOutlook, Spread};
 use super::run::{LossPolicy, Run};
+use super::varying::Varying;
 use crate::cluster::PriceKind;
 use crate::ledger::{Bill, MachineTime};
-use crate::preemption::{ElasticOutlook, GangPrices, PolicyOutlook, RestartJob};
+use crate::preemption::{ElasticOutlook, GangPrices, PolicyOutlook, RestartJob, probability_of};
 use crate::quantity::{Seconds, Usd, UsdPerSecond};
 use crate::step::StepReport;
 use crate::term::{Term, Terms};
@@ -18,6 +19,7 @@ const NEVER: f64 = 1e13;
 pub(super) enum Prospect {
     Chain(Box<PolicyOutlook>),
     Elastic(ElasticOutlook),
+    Varying(Box<Varying>),
 }
 
 impl Prospect {
@@ -25,6 +27,7 @@ impl Prospect {
         match self {
             Self::Chain(c) => c.expected(),
             Self::Elastic(e) => e.expected(),
+            Self::Varying(v) => v.outlook.expected(),
         }
     }
 
@@ -32,24 +35,15 @@ impl Prospect {
         match self {
             Self::Chain(c) => c.quantile(p),
             Self::Elastic(e) => e.quantile(p),
+            Self::Varying(v) => v.outlook.quantile(p),
         }
     }
 
     fn probability_by(&self, deadline: Seconds) -> f64 {
         match self {
             Self::Chain(c) => c.probability_by(deadline),
-            // The quantile grows with its probability: halve until it meets the deadline.
-            Self::Elastic(e) => {
-                if deadline < e.quantile(0.0) {
-                    return 0.0;
-                }
-                let (mut low, mut high) = (0.0, 1.0);
-                for _ in 0..40 {
-                    let middle = f64::midpoint(low, high);
-                    if e.quantile(middle) <= deadline { low = middle } else { high = middle }
-                }
-                low
-            }
+            Self::Elastic(e) => probability_of(|p| e.quantile(p), deadline),
+            Self::Varying(v) => v.outlook.probability_by(deadline),
         }
     }
 }
@@ -66,9 +60,10 @@ impl Workplace<'_> {
         prospect: Option<&Prospect>,
         mut assumed: Assumed,
     ) -> RunOutlook {
-        let undisturbed = job.undisturbed();
+        let mut undisturbed = job.undisturbed();
         let saving = job.save * f64::from(job.saves());
         let mut parts = Parts { saving, ..Parts::default() };
+        let mut phases = Vec::new();
         let (mut ends, mut losses) = (true, None);
         let mut time_spread = Spread { p50: undisturbed, p90: undisturbed, p99: undisturbed };
         match prospect {
@@ -84,6 +79,16 @@ impl Workplace<'_> {
                 parts.held = elastic.expected();
                 parts.nodes = elastic.node_time() / f64::from(self.cluster.nodes);
             }
+            Some(Prospect::Varying(v)) => {
+                parts.waiting = v.outlook.waiting();
+                parts.held = v.outlook.expected() - parts.waiting;
+                parts.nodes = v.outlook.node_time() / f64::from(self.cluster.nodes);
+                parts.losses = v.outlook.losses();
+                parts.saving = v.saving;
+                losses = Some(parts.losses);
+                undisturbed = v.outlook.undisturbed();
+                phases.clone_from(&v.parts);
+            }
         }
         if let Some(p) = prospect {
             time_spread = Spread { p50: p.quantile(0.5), p90: p.quantile(0.9), p99: p.quantile(0.99) };
@@ -92,7 +97,7 @@ impl Workplace<'_> {
         let cost = self.price(run, run.price).map(|price| {
             let firm = run.faults.as_ref().and_then(|f| f.firm_price).unwrap_or_default();
             let firm = self.price(run, firm).unwrap_or(price);
-            let ledger = self.ledger(run, step, job, &parts, price, firm, &mut assumed);
+            let ledger = self.ledger(run, step, job, prospect, &parts, price, firm, &mut assumed);
             let spread = Self::money(run, prospect, &parts, &ledger, price, firm, &time_spread);
             (ledger, spread)
         });
@@ -109,6 +114,7 @@ impl Workplace<'_> {
             undisturbed,
             time: parts.times(job),
             time_spread,
+            phases,
             ends,
             ledger,
             cost_spread,
@@ -140,6 +146,7 @@ impl Workplace<'_> {
         run: &Run,
         step: &StepReport,
         job: &RestartJob,
+        prospect: Option<&Prospect>,
         parts: &Parts,
         price: UsdPerSecond,
         firm: UsdPerSecond,
@@ -149,7 +156,10 @@ impl Workplace<'_> {
         let stalled = waits(step);
         // What firm machines take over is work and saves in the proportion of the whole.
         let own = if parts.firm > Seconds::ZERO { parts.held / (parts.held + parts.firm) } else { 1.0 };
-        let (work, saving) = (job.work * own, parts.saving * own);
+        let (work, saving) = match prospect {
+            Some(Prospect::Varying(v)) => (v.paid_work, v.paid_saving),
+            _ => (job.work * own, parts.saving * own),
+        };
         let paid = if parts.nodes > Seconds::ZERO { parts.nodes } else { parts.held };
         let extra = paid - work - saving;
         let cut = parts.cut_saves(job).min(extra.max(Seconds::ZERO));
@@ -192,7 +202,9 @@ impl Workplace<'_> {
             }
             Some(Prospect::Chain(_)) => Some(price * (at - parts.total())),
             // Nodes held on average over the run.
-            Some(Prospect::Elastic(e)) => Some(price * (at - e.expected()) * (parts.nodes / parts.held)),
+            Some(Prospect::Elastic(_) | Prospect::Varying(_)) => {
+                Some(price * (at - parts.total()) * (parts.nodes / parts.held))
+            }
         };
         let at = |p: f64, time: Seconds| machines(p, time).map_or(expected, |away| expected + away);
         Spread { p50: at(0.5, time.p50), p90: at(0.9, time.p90), p99: at(0.99, time.p99) }
@@ -255,7 +267,7 @@ impl Parts {
         line("provisioning", job.provision, "once, at the start");
         line("training", job.work, "steps x step time");
         line("saving", self.saving, "saves x stall");
-        let redone = self.held + self.firm - job.undisturbed();
+        let redone = self.held + self.firm - (job.provision + job.work + self.saving);
         line("redone", redone, "restarts, restores and work done again: time held - undisturbed time");
         line("waiting", self.waiting, "losses x wait for capacity, and for the first start");
         Terms(terms)

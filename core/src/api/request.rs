@@ -2,13 +2,14 @@
 //! are made from these types.
 
 use serde::{Deserialize, Serialize};
+use shardwise_derive::{FromJson, ToJson};
 
 use super::run::Run;
 use crate::calibrate::Calibration;
 use crate::cluster::{CatalogRows, ClusterSpec};
 use crate::error::{Error, ErrorCode, Result, in_range};
 use crate::layout::Layout;
-use crate::search::Search;
+use crate::search::{Objective, Search};
 use crate::workload::{Batch, ModelSpec, Recipe};
 
 /// Version of requests and answers. It rises when a field changes its meaning.
@@ -23,7 +24,7 @@ fn whole_cluster() -> Layout {
 }
 
 /// Asks what one given layout needs: memory, time, money.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EstimateRequest {
@@ -57,7 +58,7 @@ pub struct EstimateRequest {
 }
 
 /// Asks for the best layout.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PlanRequest {
@@ -99,7 +100,7 @@ pub struct PlanRequest {
 }
 
 /// Asks what a model is made of.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DescribeModelRequest {
@@ -108,7 +109,7 @@ pub struct DescribeModelRequest {
 }
 
 /// Asks for the catalogue, with rows of the user's own.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct CatalogRequest {
@@ -161,12 +162,14 @@ impl PlanRequest {
         in_range("seq_len", self.seq_len as f64, 1.0, 1e8)?;
         in_range("global_batch", self.global_batch as f64, 1.0, 1e9)?;
         self.search.validate().map_err(|e| e.under("search"))?;
-        let limited = self.search.deadline.is_some() || self.search.budget.is_some();
+        let limited = self.search.deadline.is_some()
+            || self.search.budget.is_some()
+            || self.search.objective == Objective::ExpectedCost;
         if limited && self.run.tokens.is_none() && self.run.steps.is_none() {
             return Err(Error::new(
                 "search",
                 ErrorCode::Conflict,
-                "a deadline or a budget",
+                "a deadline, a budget or an expected bill",
                 "one of these only with run.tokens or run.steps",
             ));
         }

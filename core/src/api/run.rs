@@ -3,10 +3,12 @@
 //! assumed is listed in the answer.
 
 use serde::{Deserialize, Serialize};
+use shardwise_derive::{FromJson, ToJson};
 
 use crate::checkpoint::{Contents, Writer};
 use crate::cluster::PriceKind;
 use crate::error::{Error, ErrorCode, Result, in_range};
+use crate::preemption::{Availability, Trace};
 use crate::vocabulary::vocabulary;
 
 vocabulary! {
@@ -54,7 +56,7 @@ vocabulary! {
 }
 
 /// How much is trained, and at which price. Without tokens or steps only the step is reported.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Run {
@@ -71,6 +73,9 @@ pub struct Run {
     pub checkpoint: Option<Checkpointing>,
     /// How nodes are lost and come back; none means that none are.
     pub faults: Option<Faults>,
+    /// Node counts that vary over the run, in order: grown on a plateau, shrunk after; none means the
+    /// cluster's throughout.
+    pub node_counts: Vec<NodeCount>,
     /// Hours after which the run is to have ended: the answer says how likely that is.
     pub deadline_hours: Option<f64>,
     /// What is paid beside the machines' time.
@@ -83,8 +88,19 @@ pub struct Run {
     pub serving: Option<Serving>,
 }
 
+/// A part of the run on a number of nodes of its own; the data-parallel degree follows.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct NodeCount {
+    /// Nodes of this part.
+    pub nodes: u32,
+    /// Share of the tokens trained on them, 0 to 1; the shares of all parts add up to 1.
+    pub share: f64,
+}
+
 /// When and how the state is saved. Give an interval in seconds or in steps; neither means the best.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Checkpointing {
@@ -116,7 +132,7 @@ pub struct Checkpointing {
 }
 
 /// How nodes are lost and come back, and what is then done.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Faults {
@@ -124,6 +140,12 @@ pub struct Faults {
     pub hazard: Option<Hazard>,
     /// Losses of one node per hour, instead.
     pub per_node_hour: Option<f64>,
+    /// A recorded spot zone by its id, instead (`docs/run-cost.md` lists them).
+    pub zone: Option<String>,
+    /// When the gang is complete, as measured, instead.
+    pub availability: Option<Availability>,
+    /// Nodes that were available over time, instead.
+    pub trace: Option<Trace>,
     /// Mean share of the gang that one loss takes, 0 to 1; none means 0.3 on spot, else one node.
     pub loss_share: Option<f64>,
     /// Squared variation of the time between losses, 1 where they are memoryless; none means 4.5 on
@@ -157,7 +179,7 @@ pub struct Faults {
 }
 
 /// What is paid beside the machines' time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Expenses {
@@ -190,7 +212,7 @@ pub struct Expenses {
 }
 
 /// Machines of one's own like those of the request.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Owned {
@@ -225,7 +247,7 @@ pub struct Owned {
 }
 
 /// How the result is served, on one GPU.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Serving {
@@ -272,6 +294,7 @@ impl Run {
             || self.faults.is_some()
             || self.deadline_hours.is_some()
             || self.expenses.is_some()
+            || !self.node_counts.is_empty()
     }
 
     pub(super) fn validate(&self) -> Result<()> {
@@ -281,6 +304,7 @@ impl Run {
             ("duplicated", Some(self.duplicated), 0.0, 0.999),
             ("deadline_hours", self.deadline_hours, 0.0, 1e7),
         ])?;
+        self.check_node_counts()?;
         if self.tokens.is_some() && self.steps.is_some() {
             return Err(Error::new("steps", ErrorCode::Conflict, "both tokens and steps", "one of them"));
         }
@@ -303,6 +327,35 @@ impl Run {
         match &self.serving {
             Some(s) => s.validate().map_err(|e| e.under("serving")),
             None => Ok(()),
+        }
+    }
+}
+
+impl Run {
+    fn check_node_counts(&self) -> Result<()> {
+        if self.node_counts.is_empty() {
+            return Ok(());
+        }
+        for (i, part) in self.node_counts.iter().enumerate() {
+            in_range("nodes", f64::from(part.nodes), 1.0, 1e6)
+                .and_then(|_| in_range("share", part.share, 1e-6, 1.0))
+                .map_err(|e| e.under(&format!("node_counts[{i}]")))?;
+        }
+        let field = |code, given: &dyn core::fmt::Display, allowed| {
+            Err(Error::new("node_counts", code, given, allowed))
+        };
+        let sum: f64 = self.node_counts.iter().map(|part| part.share).sum();
+        if !(sum - 1.0).abs().le(&1e-6) {
+            return field(ErrorCode::OutOfRange, &format_args!("shares that add up to {sum}"), "1 in all");
+        }
+        if self.node_counts.len() > 100 {
+            return field(ErrorCode::OutOfRange, &self.node_counts.len(), "at most 100 parts");
+        }
+        match &self.faults {
+            Some(faults) if faults.policy != LossPolicy::Wait => {
+                field(ErrorCode::Conflict, &faults.policy, "the policy wait where node counts vary")
+            }
+            _ => Ok(()),
         }
     }
 }
@@ -333,6 +386,7 @@ impl Faults {
             let allowed = "hazard or per_node_hour, not both";
             return Err(Error::new("per_node_hour", ErrorCode::Conflict, rate, allowed));
         }
+        self.check_record()?;
         each(&[
             ("per_node_hour", self.per_node_hour, 0.0, 1e3),
             ("loss_share", self.loss_share, 1e-6, 1.0),
@@ -362,6 +416,39 @@ impl Faults {
             ));
         }
         Ok(())
+    }
+}
+
+impl Faults {
+    /// A record says by itself how often and for how long the gang is incomplete.
+    fn check_record(&self) -> Result<()> {
+        let records = [
+            ("zone", self.zone.is_some()),
+            ("availability", self.availability.is_some()),
+            ("trace", self.trace.is_some()),
+        ];
+        let figures = [
+            ("hazard", self.hazard.is_some()),
+            ("per_node_hour", self.per_node_hour.is_some()),
+            ("loss_share", self.loss_share.is_some()),
+            ("up_scv", self.up_scv.is_some()),
+            ("wait_s", self.wait_s.is_some()),
+            ("wait_scv", self.wait_scv.is_some()),
+        ];
+        let mut given = records.iter().filter(|(_, given)| *given).map(|(name, _)| *name);
+        let Some(record) = given.next() else { return Ok(()) };
+        let second = given.next().or(figures.iter().find(|(_, given)| *given).map(|(name, _)| *name));
+        if let Some(second) = second {
+            let both = format_args!("both {record} and {second}");
+            return Err(Error::new(second, ErrorCode::Conflict, both, "one of them"));
+        }
+        if let Some(availability) = &self.availability {
+            availability.validate().map_err(|e| e.under("availability"))?;
+        }
+        match &self.trace {
+            Some(trace) => trace.validate().map_err(|e| e.under("trace")),
+            None => Ok(()),
+        }
     }
 }
 

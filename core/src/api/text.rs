@@ -39,12 +39,12 @@ pub(super) fn plan_name(l: &Layout) -> String {
     format!("{}{}", strategy_name(l.sharding), degrees(l))
 }
 
-const fn recompute_name(r: Recompute) -> &'static str {
-    match r {
-        Recompute::None => "none",
-        Recompute::Selective => "selective",
-        Recompute::Full => "full",
+/// What is recomputed: `full/2` is every second layer.
+fn recompute_name(l: &Layout) -> String {
+    if l.recompute == Recompute::None || l.recompute_every <= 1 {
+        return l.recompute.name().to_owned();
     }
+    format!("{}/{}", l.recompute, l.recompute_every)
 }
 
 fn bar(share: f64, width: usize) -> String {
@@ -64,7 +64,7 @@ impl fmt::Display for EstimateAnswer {
             "{word}: {}, micro-batch {}, recompute {}: {}.",
             self.name,
             self.layout.micro_batch,
-            recompute_name(self.layout.recompute),
+            recompute_name(&self.layout),
             self.fit.reason
         )?;
         writeln!(
@@ -178,7 +178,7 @@ fn row(f: &mut fmt::Formatter<'_>, i: usize, p: &PlanLine) -> fmt::Result {
         p.name,
         p.layout.micro_batch,
         p.gradient_accumulation,
-        recompute_name(p.layout.recompute),
+        recompute_name(&p.layout),
         p.memory.to_string(),
         p.headroom.to_string(),
         p.step_time.to_string(),
@@ -197,11 +197,28 @@ fn row(f: &mut fmt::Formatter<'_>, i: usize, p: &PlanLine) -> fmt::Result {
     if let Some(c) = p.expected_cost {
         write!(f, ", {c}")?;
     }
+    if let Some(machines) = &p.machines {
+        write!(f, "  {machines}")?;
+    }
+    if let (Some(optimizer), Some(compute)) = (p.optimizer, p.compute) {
+        write!(f, "  {optimizer}, {compute}")?;
+    }
+    if let Some(batch) = p.global_batch {
+        write!(f, "  batch {batch}")?;
+    }
     writeln!(f)
 }
 
 impl fmt::Display for PlanAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(c) = &self.chosen {
+            let (gpus, batch) = (c.gpus, c.global_batch);
+            writeln!(
+                f,
+                "Chosen: {} ({gpus} GPUs), {}, {}, {batch} sequences a step.",
+                c.machines, c.optimizer, c.compute
+            )?;
+        }
         write!(f, "{}", self.best)?;
         if !self.ranked.is_empty() {
             writeln!(
@@ -293,7 +310,7 @@ impl PlanAnswer {
                     "  {:<44} {:>5} {:<10} {:>10} {:>10} left",
                     p.name,
                     p.layout.micro_batch,
-                    recompute_name(p.layout.recompute),
+                    recompute_name(&p.layout),
                     p.step_time.to_string(),
                     p.headroom.to_string()
                 )?;

@@ -1,7 +1,9 @@
 //! The search again, on other machines and for other requests.
 
 use super::answer::Sensitivity;
+use super::estimate::Workplace;
 use super::plan::Site;
+use super::run::{Faults, Run};
 use super::text::plan_name;
 use crate::cluster::Cluster;
 use crate::layout::Layout;
@@ -22,7 +24,7 @@ pub(super) fn scaling(site: &Site<'_>) -> Scaling {
     let points = counts.into_iter().filter_map(|nodes| {
         let cluster = Cluster { nodes, ..site.place.cluster.clone() };
         let site = site.on(&cluster);
-        let line = site.line(&site.best()?, false);
+        let line = site.plain_line(&site.best()?);
         Some(CurvePoint {
             nodes,
             gpus: cluster.gpus(),
@@ -44,7 +46,7 @@ pub(super) fn scaling(site: &Site<'_>) -> Scaling {
 pub(super) fn sensitivity(site: &Site<'_>, best: &Layout) -> Vec<Sensitivity> {
     let mut out = Vec::new();
     let mut tell = |change: &str, site: &Site<'_>| {
-        let line = site.best().map(|p| site.line(&p, false));
+        let line = site.best().map(|p| site.plain_line(&p));
         out.push(Sensitivity {
             change: change.to_owned(),
             other_plan: line.as_ref().is_none_or(|l| &l.layout != best),
@@ -79,6 +81,35 @@ pub(super) fn sensitivity(site: &Site<'_>, best: &Layout) -> Vec<Sensitivity> {
     }
     if cluster.price(site.place.run.price).is_some() {
         tell("half the price", &site.on(&cluster));
+    }
+    out.extend(losses(site, best));
+    out
+}
+
+/// What half and twice the losses of nodes do to the expected bill: on the same machines they change no
+/// plan.
+fn losses(site: &Site<'_>, best: &Layout) -> Vec<Sensitivity> {
+    let (Some(faults), Some(rate)) = (&site.place.run.faults, site.place.per_node_hour()) else {
+        return Vec::new();
+    };
+    let Some(point) = site.best() else { return Vec::new() };
+    let mut out = Vec::new();
+    for (change, factor) in [("half the losses of nodes", 0.5), ("twice the losses of nodes", 2.0)] {
+        let faults = Faults { per_node_hour: Some(rate * factor), ..faults.clone() };
+        let run = Run { faults: Some(faults), ..site.place.run.clone() };
+        let place = Workplace { run: &run, ..site.place };
+        let mut line = site.plain_line(&point);
+        // What cannot be looked ahead at is no variation.
+        if place.look_ahead_lines(core::slice::from_mut(&mut line), &site.batch).is_ok() {
+            out.push(Sensitivity {
+                change: change.to_owned(),
+                other_plan: &line.layout != best,
+                step_time: Some(line.step_time),
+                tokens_per_second: Some(line.tokens_per_second),
+                cost: line.expected_cost,
+                name: Some(line.name),
+            });
+        }
     }
     out
 }

@@ -2,16 +2,14 @@
 
 use core::fmt::Display;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-
 use super::calibrate::{CalibrateRequest, calibrate};
 use super::compare::{CompareRequest, compare};
 use super::request::{CatalogRequest, DescribeModelRequest, EstimateRequest, PlanRequest};
 use super::{estimate, plan};
 use crate::cluster::Catalog;
 use crate::error::{Error, ErrorCode, Result};
-use crate::read::from_text;
+use crate::read::{FromJson, from_text};
+use crate::write::{ToJson, to_text};
 
 /// The verbs, in alphabetical order.
 pub const VERBS: &[&str] = &["calibrate", "catalog", "compare", "describe_model", "estimate", "plan"];
@@ -57,10 +55,9 @@ trait Print {
     fn prose(&self) -> String;
 }
 
-impl<T: Serialize + Display> Print for T {
-    /// The core's types hold nothing that JSON cannot, so printing them cannot fail.
+impl<T: ToJson + Display> Print for T {
     fn json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
+        to_text(self)
     }
 
     fn prose(&self) -> String {
@@ -88,7 +85,7 @@ fn answer(verb: &str, request: &str) -> Result<Box<dyn Print>> {
     })
 }
 
-fn read<T: DeserializeOwned>(text: &str) -> Result<T> {
+fn read<T: FromJson>(text: &str) -> Result<T> {
     if text.len() > LONGEST {
         let given = format_args!("{} bytes", text.len());
         return Err(Error::new("", ErrorCode::OutOfRange, given, "a request of at most 8 MiB"));

@@ -5,6 +5,7 @@
 //! between failures, `tau` the work between saves, `Ts` the work of the run.
 
 use serde::{Deserialize, Serialize};
+use shardwise_derive::{FromJson, ToJson};
 
 use crate::error::{Result, in_range};
 use crate::quantity::{Seconds, Usd, UsdPerSecond};
@@ -161,7 +162,7 @@ pub fn optimum_for_money(delta: Seconds, r: Seconds, m: Seconds, price: UsdPerSe
 }
 
 /// A save every so many optimizer steps.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Cadence {
@@ -172,7 +173,7 @@ pub struct Cadence {
 }
 
 /// What an interval costs against the best.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, ToJson)]
 pub struct IntervalCost {
     /// The interval.
     pub interval: Seconds,
@@ -225,7 +226,7 @@ impl Cadence {
 }
 
 /// Intervals of light saves (to a peer's memory or a local drive) and full ones.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, ToJson)]
 pub struct TwoLevelPlan {
     /// Work between two light saves.
     pub near: Seconds,

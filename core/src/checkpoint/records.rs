@@ -3,9 +3,10 @@
 use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
+use shardwise_derive::{FromJson, ToJson};
 
 /// A published figure on a checkpoint.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointRecord {
     /// Name of the row.

@@ -1,13 +1,14 @@
 //! What is written.
 
 use serde::{Deserialize, Serialize};
+use shardwise_derive::{FromJson, ToJson};
 
 use crate::error::{Result, in_range};
 use crate::quantity::Bytes;
 use crate::term::{Term, Terms};
 
 /// What a checkpoint is to hold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Contents {
@@ -23,7 +24,7 @@ pub enum Contents {
 }
 
 /// What a framework keeps per parameter, in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StateFormat {
@@ -65,7 +66,7 @@ impl StateFormat {
 /// assert!((bloom.bytes(Contents::Resume).total().gib() / 2295.0 - 1.0).abs() < 0.002);
 /// assert!((bloom.bytes(Contents::Model).total().gib() / 329.0 - 1.0).abs() < 0.003);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SavedState {

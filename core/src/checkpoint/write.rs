@@ -1,13 +1,14 @@
 //! How long a save stalls training, and how long a load takes.
 
 use serde::{Deserialize, Serialize};
+use shardwise_derive::{FromJson, ToJson};
 
 use crate::error::{Result, in_range};
 use crate::quantity::{Bytes, BytesPerSecond, Seconds};
 use crate::term::{Term, Terms};
 
 /// Who writes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Writer {
@@ -19,7 +20,7 @@ pub enum Writer {
 }
 
 /// Where checkpoints go.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Store {
@@ -106,7 +107,7 @@ impl Store {
 }
 
 /// A snapshot to host memory stalls training; the write from there runs beside it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Asynchronous {
@@ -138,7 +139,7 @@ const SNAPSHOT: &str = "CheckFreq 2021: the snapshot stalls, the persist overlap
 /// };
 /// assert_eq!(format!("{}", saving.stall().total()), "40.00 s");
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Saving {

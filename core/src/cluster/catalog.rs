@@ -4,11 +4,9 @@ use core::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
-use serde::de::DeserializeOwned;
-
 use crate::error::{Error, ErrorCode, Result};
 use crate::order::sort_by;
-use crate::read::from_text;
+use crate::read::{FromJson, from_text};
 
 use super::lookup::{Names, normal};
 use super::rows::{Accelerator, CatalogRows, Instance, Link, Platform, Source};
@@ -201,6 +199,18 @@ impl Catalog {
         some.filter_map(|(_, shape)| self.rows.instances.get(*shape))
     }
 
+    /// Of each cloud the cheapest shape with so many of an accelerator; those without a price last.
+    pub(crate) fn cheapest_by_cloud(&self, accelerator: &str, gpus: u32) -> Vec<&Instance> {
+        let Ok(part) = self.accelerator(accelerator) else { return Vec::new() };
+        let mut best: Vec<&Instance> = Vec::new();
+        for row in self.offers(part).filter(|row| row.gpus == gpus) {
+            if best.last().is_none_or(|last| last.cloud != row.cloud) {
+                best.push(row);
+            }
+        }
+        best
+    }
+
     /// Where the accelerator of an id or alias is; ids as they are written need no normal form.
     fn accelerator_row(&self, name: &str) -> Option<usize> {
         let exact = self.rows.accelerators.binary_search_by(|row| row.id.as_str().cmp(name));
@@ -342,6 +352,6 @@ pub(super) fn embedded_rows() -> Result<CatalogRows> {
     })
 }
 
-fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<Vec<T>> {
+fn read<T: FromJson>(file: &str, text: &str) -> Result<Vec<T>> {
     from_text(text).map_err(|e| e.under(&format!("catalog.{file}")))
 }

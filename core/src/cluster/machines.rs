@@ -1,6 +1,7 @@
 //! How a request describes machines.
 
 use serde::{Deserialize, Serialize};
+use shardwise_derive::{FromJson, ToJson};
 
 use super::name_or::NameOr;
 use super::rows::{Accelerator, Link};
@@ -24,7 +25,7 @@ pub type ClusterSpec = NameOr<Machines>;
 
 /// Machines in full. Every field but the accelerator or instance may be left out; what was assumed
 /// for it is listed in the answer.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Machines {
@@ -93,7 +94,7 @@ pub struct Machines {
 }
 
 /// A network between nodes. Give its rate by node, by card, or leave it to the link's own.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct NetworkSpec {
@@ -120,7 +121,7 @@ pub struct NetworkSpec {
 }
 
 /// Prices in USD per accelerator and hour. Absent means unknown.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct PriceSpec {

@@ -5,6 +5,11 @@ use core::marker::PhantomData;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor, value::MapAccessDeserializer};
 use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use crate::error::Result as Outcome;
+use crate::read::{FromJson, from_value, wrong};
+use crate::write::ToJson;
 
 /// A name that the catalogue knows, or the thing itself as an object.
 ///
@@ -59,6 +64,30 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for NameOrVisitor<T> {
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for NameOr<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(NameOrVisitor(PhantomData))
+    }
+}
+
+impl<T: FromJson> FromJson for NameOr<T> {
+    fn hollow() -> Self {
+        Self::Name(String::new())
+    }
+
+    fn read(&mut self, value: &Value) -> Outcome<()> {
+        *self = match value {
+            Value::String(name) => Self::Name(name.clone()),
+            Value::Object(_) => Self::Full(Box::new(from_value(value)?)),
+            _ => return Err(wrong(value, "a name or an object")),
+        };
+        Ok(())
+    }
+}
+
+impl<T: ToJson> ToJson for NameOr<T> {
+    fn write(&self, out: &mut String) {
+        match self {
+            Self::Name(name) => name.write(out),
+            Self::Full(value) => value.write(out),
+        }
     }
 }
 

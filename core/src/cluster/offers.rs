@@ -128,7 +128,7 @@ impl<'a> Choice<'a> {
 
 impl Instance {
     /// Cloud, shape and region, as reports name an offer.
-    pub(super) fn place(&self) -> String {
+    pub(crate) fn place(&self) -> String {
         let mut place = format!("{} {}", self.cloud, self.name);
         if let Some(region) = &self.region {
             place.push(' ');

@@ -3,12 +3,13 @@
 use core::fmt;
 
 use serde::Serialize;
+use shardwise_derive::ToJson;
 
 use crate::vocabulary::vocabulary;
 use crate::{Bytes, BytesPerSecond, FlopsPerSecond, Seconds, UsdPerSecond, Watts};
 
 /// Dense peak rates by compute type; `None` where the part has no such type.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Peaks {
     /// fp32 without tensor cores.
@@ -44,7 +45,7 @@ impl Peaks {
 }
 
 /// An all-reduce summed by the switch.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct InSwitch {
     /// Share of the nominal one-direction rate that its bus bandwidth reaches; may pass 1.
@@ -54,7 +55,7 @@ pub struct InSwitch {
 }
 
 /// A way for bytes: its nominal rate and what is known of how collectives use it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Channel {
     /// The link's id in the catalogue (`nvlink4`, `pcie5x16`, `ib-ndr`, `efa-v2`, ...).
@@ -82,7 +83,7 @@ pub struct Channel {
 }
 
 /// A network between nodes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Network {
     /// The link, with the rate of all cards of one node together.
@@ -108,7 +109,7 @@ vocabulary! {
 }
 
 /// Prices of one GPU, all from the same offer. `None` is unknown, never free.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Prices {
     /// By the hour.
@@ -152,7 +153,7 @@ impl Prices {
 /// GPUs are joined in three tiers: `domain` consecutive GPUs by `within_domain` (`NVLink`; may span
 /// nodes in a rack, or join only pairs where there are bridges), the rest of a node by
 /// `within_node`, and nodes by `networks`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Cluster {
     /// The accelerator's id in the catalogue.

@@ -2,9 +2,10 @@
 //! so its keys name human units; its methods give quantities. Absent means unknown, never zero.
 
 use serde::{Deserialize, Serialize};
+use shardwise_derive::{FromJson, ToJson};
 
 /// Every kind of row: what the catalogue lists, and the form of a file a user brings.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct CatalogRows {
@@ -42,7 +43,7 @@ impl CatalogRows {
 }
 
 /// One accelerator part. Peaks are dense.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Accelerator {
@@ -142,7 +143,7 @@ pub struct Accelerator {
 }
 
 /// One cloud shape in one region. Prices are US dollars per hour of the whole shape.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Instance {
@@ -236,7 +237,7 @@ pub struct Instance {
 }
 
 /// One kind of link. Rates are one direction.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Link {
@@ -310,7 +311,7 @@ pub struct Link {
 }
 
 /// The usual node of a class of accelerators: how many parts it holds and how nodes are joined.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Platform {
@@ -345,7 +346,7 @@ pub struct Platform {
 }
 
 /// One storage product, egress tariff or measured store.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StorageOffer {
@@ -387,7 +388,7 @@ pub struct StorageOffer {
 }
 
 /// What a short name in a row's `source` stands for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Source {

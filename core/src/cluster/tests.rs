@@ -1,8 +1,7 @@
 use std::collections::BTreeSet;
 
-use serde::de::DeserializeOwned;
-
 use crate::error::{ErrorCode, Result};
+use crate::read::FromJson;
 use crate::{Assumption, Bytes};
 
 use super::catalog::embedded_rows;
@@ -17,7 +16,7 @@ fn object(json: &str) -> Result<(Cluster, Vec<Assumption>)> {
     read::<ClusterSpec>(json)?.resolve(Catalog::embedded())
 }
 
-fn read<T: DeserializeOwned>(json: &str) -> Result<T> {
+fn read<T: FromJson>(json: &str) -> Result<T> {
     crate::read::from_text(json)
 }
 

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use serde::Deserialize;
+use shardwise_derive::FromJson;
 
 use crate::cluster::Cluster;
 use crate::workload::AttentionKernel;
@@ -13,7 +14,7 @@ const PARTS: &str = include_str!("../../data/efficiency/parts.json");
 const ATTENTION: &str = include_str!("../../data/efficiency/attention.json");
 
 /// What one accelerator sustains.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, FromJson)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Part {
     /// Id of the accelerator in the catalogue.
@@ -43,7 +44,7 @@ const fn one() -> f64 {
 }
 
 /// Share of the 16-bit peak of one generation of attention kernels.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, FromJson)]
 #[serde(deny_unknown_fields)]
 struct AttentionRow {
     architecture: String,
@@ -57,7 +58,7 @@ struct AttentionRow {
     _as_of: String,
 }
 
-fn rows<T: for<'a> Deserialize<'a>>(text: &str) -> Vec<T> {
+fn rows<T: crate::read::FromJson>(text: &str) -> Vec<T> {
     crate::read::from_text(text).unwrap_or_default()
 }
 

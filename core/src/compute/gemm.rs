@@ -14,17 +14,13 @@ pub struct Gemm {
     pub count: f64,
 }
 
-/// Tiles the libraries choose from, with the rate each reaches relative to the best.
-/// Source: NVIDIA, Matrix Multiplication Background User's Guide (tile quantisation); the relative
+/// Rows and columns of a tile.
+const SIDES: [f64; 3] = [64.0, 128.0, 256.0];
+/// Tiles the libraries choose from, as places in [`SIDES`], with the rate each reaches relative to
+/// the best. Source: NVIDIA, Matrix Multiplication Background User's Guide (tile quantisation); the relative
 /// rates follow the operands each tile reloads, (1/tm + 1/tn) against the 128 x 256 tile.
-const TILES: [(f64, f64, f64); 6] = [
-    (128.0, 256.0, 1.0),
-    (256.0, 128.0, 1.0),
-    (128.0, 128.0, 0.93),
-    (64.0, 128.0, 0.80),
-    (128.0, 64.0, 0.80),
-    (64.0, 64.0, 0.65),
-];
+const TILES: [(usize, usize, f64); 6] =
+    [(1, 2, 1.0), (2, 1, 1.0), (1, 1, 0.93), (0, 1, 0.80), (1, 0, 0.80), (0, 0, 0.65)];
 
 /// Half a wave is lost at the tail of a kernel on average. Source: as above (wave quantisation).
 const WAVE: f64 = 0.5;
@@ -55,11 +51,22 @@ impl Gemm {
     }
 }
 
+/// The least whole number not below `x`, for `x` from 0; without SSE 4.1 the standard one is a call.
+fn ceil(x: f64) -> f64 {
+    // From here on every number is whole.
+    if x >= 4_503_599_627_370_496.0 {
+        return x;
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "below 2^52")]
+    let whole = x as i64 as f64;
+    if whole < x { whole + 1.0 } else { whole }
+}
+
 /// Share of the tensor cores' rate that a dimension allows: operands must start on whole 128-byte
 /// lines. Source: NVIDIA, as above (alignment); the step to 0.5 was measured on shards of width
 /// 1800 (BLOOM trials, 25 to 30 % slower than width 1728).
 fn alignment(x: f64) -> f64 {
-    let whole = |unit: f64| (x / unit).fract() == 0.0;
+    let whole = |unit: f64| ceil(x / unit) == x / unit;
     if whole(64.0) {
         1.0
     } else if whole(32.0) {
@@ -83,9 +90,11 @@ fn alignment(x: f64) -> f64 {
 #[must_use]
 pub fn shape_efficiency(g: &Gemm, sms: f64) -> f64 {
     let useful = g.m * g.n * g.count;
+    let (rows, columns) = (SIDES.map(|t| ceil(g.m / t)), SIDES.map(|t| ceil(g.n / t)));
     let mut best = 0.0_f64;
-    for (tm, tn, rate) in TILES {
-        let tiles = (g.m / tm).ceil() * (g.n / tn).ceil() * g.count;
+    for (i, j, rate) in TILES {
+        let (tm, tn) = (SIDES[i], SIDES[j]);
+        let tiles = rows[i] * columns[j] * g.count;
         let w = tiles / sms;
         let wave = if w >= 1.0 { w / (w + WAVE) } else { w / (1.0 + WAVE) };
         let fill = useful / (tiles * tm * tn);

@@ -1,6 +1,7 @@
 //! The bill of one training run.
 
 use serde::{Deserialize, Serialize};
+use shardwise_derive::{FromJson, ToJson};
 
 use crate::error::{Result, in_range};
 use crate::quantity::{Bytes, Seconds, Usd, UsdPerSecond};
@@ -10,7 +11,7 @@ const LEDGER: &str =
     "cost = GPU-hours x price + stall-hours x price + egress GB x price + checkpoint retries";
 
 /// Paid time of the gang, by what it was spent on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MachineTime {
@@ -52,7 +53,7 @@ impl MachineTime {
 }
 
 /// Data leaving a provider or a region.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Egress {
@@ -63,7 +64,7 @@ pub struct Egress {
 }
 
 /// Data kept.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Storage {
@@ -76,7 +77,7 @@ pub struct Storage {
 }
 
 /// Starts that failed before the first step: wrong images, bad nodes, out of memory.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FailedStarts {
@@ -87,7 +88,7 @@ pub struct FailedStarts {
 }
 
 /// People who look after the run.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct People {
@@ -111,7 +112,7 @@ pub struct People {
 /// assert_eq!(runs(1.0).cost(price).get().round(), 9800.0);
 /// assert_eq!(runs(4.0).cost(price).get().round(), 2450.0);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Evaluations {
@@ -154,7 +155,7 @@ impl Evaluations {
 /// assert_eq!(lines.get("saving").unwrap().get().round(), 1280.0);
 /// assert_eq!(lines.total().get().round(), 129_280.0);
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Bill {

@@ -1,6 +1,7 @@
 //! Machines that one owns.
 
 use serde::{Deserialize, Serialize};
+use shardwise_derive::{FromJson, ToJson};
 
 use crate::error::{Result, in_range};
 use crate::quantity::{Seconds, Usd, UsdPerSecond};
@@ -26,7 +27,7 @@ const YEAR_HOURS: f64 = 8766.0;
 /// let use_share = cluster.break_even(rent).unwrap();
 /// assert!((use_share - 0.116).abs() < 0.001, "{use_share}");
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OnPrem {

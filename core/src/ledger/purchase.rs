@@ -1,6 +1,7 @@
 //! Ways of getting machines, side by side.
 
 use serde::{Deserialize, Serialize};
+use shardwise_derive::{FromJson, ToJson};
 
 use super::owning::OnPrem;
 use crate::error::{Result, in_range};
@@ -10,7 +11,7 @@ use crate::quantity::{Seconds, Usd, UsdPerSecond};
 const MONTH_HOURS: f64 = 730.5;
 
 /// What is needed in a month.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Demand {
@@ -21,7 +22,7 @@ pub struct Demand {
 }
 
 /// One way of getting the gang.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Offer {
@@ -55,7 +56,7 @@ pub enum Offer {
 }
 
 /// What one way costs.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 pub struct OfferCost {
     /// Which: its place in the list asked.
     pub offer: usize,

@@ -1,12 +1,13 @@
 //! What the trained model costs to serve on one GPU, and when quantisation-aware training pays.
 
 use serde::{Deserialize, Serialize};
+use shardwise_derive::{FromJson, ToJson};
 
 use crate::error::{Result, in_range};
 use crate::quantity::{Bytes, BytesPerSecond, FlopsPerSecond, Seconds, Usd, UsdPerSecond};
 
 /// The model as it is served.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ServedModel {
@@ -37,7 +38,7 @@ impl ServedModel {
 }
 
 /// The GPU that serves.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ServingGpu {
@@ -59,7 +60,7 @@ fn usual_reserve() -> Bytes {
 }
 
 /// The requests.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ServingLoad {
@@ -81,7 +82,7 @@ pub struct ServingLoad {
 }
 
 /// What serving comes to; `None` figures mean that the model does not fit.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, ToJson)]
 pub struct ServingCost {
     /// Memory with one sequence: weights, reserve and its cache.
     pub least_memory: Bytes,
@@ -216,7 +217,7 @@ pub fn serving_cost(
 }
 
 /// When dearer training for cheaper serving is paid back.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, ToJson)]
 pub struct BreakEven {
     /// What the training costs more.
     pub extra_training: Usd,

@@ -45,10 +45,4 @@ impl<'a> Memo<'a> {
         self.weights.push((index, degrees, weights));
         weights
     }
-
-    /// Forgets everything, keeping the room.
-    pub(crate) fn clear(&mut self) {
-        self.bytes.clear();
-        self.weights.clear();
-    }
 }

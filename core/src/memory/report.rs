@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
+use shardwise_derive::ToJson;
 
 use super::interval;
 use crate::quantity::Bytes;
 use crate::term::{Interval80, Term, Terms};
 
 /// One instant of the step at which memory can peak.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Phase {
     /// Which instant.
@@ -19,7 +20,7 @@ pub struct Phase {
 }
 
 /// Peak memory of the fullest rank, as three tools show it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct MemoryReport {
     /// The instants of a step in order, each with what is alive.

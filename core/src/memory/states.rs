@@ -230,9 +230,10 @@ impl States {
         match (recipe.framework, layout.sharding) {
             (Framework::Megatron, _) => {
                 // Source: Megatron-Core optimizer docs: fp32 main gradients accumulate in place of
-                // the 16-bit ones; the distributed optimizer divides main weights and moments.
-                s.gradients = whole * 4.0;
-                s.gradient_width = 4.0;
+                // the 16-bit ones (`grad_reduce_in_fp32`; else in the parameters' format); the distributed
+                // optimizer divides main weights and moments.
+                s.gradient_width = recipe.reduce_dtype.map_or(4.0, Dtype::bytes);
+                s.gradients = whole * s.gradient_width;
             }
             (Framework::Megatron2021, Sharding::None | Sharding::Ddp) => {
                 // Source: Megatron-LM 2021 float16 optimizer: 16-bit gradients and fp32 main ones.

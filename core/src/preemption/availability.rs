@@ -1,6 +1,7 @@
 //! How a gang of nodes comes and goes, by at most twelve figures that a user can know.
 
 use serde::{Deserialize, Serialize};
+use shardwise_derive::{FromJson, ToJson};
 
 use crate::error::{Error, ErrorCode, Result, in_range};
 use crate::quantity::Seconds;
@@ -24,7 +25,7 @@ const LONGEST: f64 = 1e10;
 /// assert!(zone.validate().is_ok());
 /// assert!((zone.share_up() - 0.76).abs() < 0.001);
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Availability {
@@ -47,7 +48,7 @@ pub struct Availability {
 }
 
 /// Lengths of spells. They are heavy-tailed in every recorded trace, so the mean alone misleads.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Spells {
@@ -70,7 +71,7 @@ pub struct Spells {
 
 /// How much the share of time with a complete gang differs between one day and another and
 /// between one week and another.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Swing {
@@ -92,7 +93,7 @@ pub enum Swing {
 }
 
 /// What is known of the moment the job is started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Start {

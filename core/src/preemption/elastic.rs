@@ -2,6 +2,7 @@
 
 use nalgebra::{DMatrix, DVector};
 use serde::{Deserialize, Serialize};
+use shardwise_derive::{FromJson, ToJson};
 
 use super::availability::Start;
 use super::hyperexponential::Hyperexponential;
@@ -32,7 +33,7 @@ const LEVELS: u32 = 4000;
 /// let ratio = outlook.expected() / job.undisturbed();
 /// assert!(ratio > 1.1 && ratio < 1.2, "{ratio}");
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Elastic {
@@ -49,7 +50,7 @@ pub struct Elastic {
 }
 
 /// Expected time of an elastic job and its spread.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, ToJson)]
 pub struct ElasticOutlook {
     undisturbed: Seconds,
     expected: Seconds,
@@ -349,7 +350,7 @@ impl Stage {
 /// let pool = SparePool { nodes: 16, spares: 1, node_mean_up: s(250.0), repair: s(2.0) };
 /// assert!((pool.caught_short() - 0.128 / 1.128).abs() < 1e-12);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SparePool {

@@ -1,6 +1,7 @@
 //! The job run event by event: the referee of the closed forms.
 
 use serde::Serialize;
+use shardwise_derive::ToJson;
 
 use super::availability::{Availability, Start};
 use super::outlook::{RestartJob, saves};
@@ -21,7 +22,7 @@ pub struct Span {
 }
 
 /// How one run of a job went.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, ToJson)]
 pub struct Finish {
     /// From the start of the job to its end.
     pub time: Seconds,

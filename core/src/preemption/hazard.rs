@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
+use shardwise_derive::{FromJson, ToJson};
 
 use super::availability::{Availability, Spells, Start, Swing};
 use super::outlook::RestartJob;
@@ -18,7 +19,7 @@ const MONTH_HOURS: f64 = 730.5;
 ///
 /// Source: Llama 3 3.79, RSC-1 6.50, RSC-2 2.34, Imbue 4.3, BLOOM about 3 (`failures.json`); the
 /// three bands are a judgement upon them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Fleet {
@@ -96,7 +97,7 @@ pub fn hazard_of_monthly_share(share: f64) -> f64 {
 }
 
 /// A judgement on spot hazards where nothing is known of the zone, per node-hour.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SpotOutlook {
@@ -141,7 +142,7 @@ impl SpotOutlook {
 }
 
 /// A recorded fleet, as the twelve figures that describe when its gang was complete.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[serde(deny_unknown_fields)]
 pub struct SpotZone {
     /// Provider, zone, part and nodes.
@@ -223,7 +224,7 @@ impl RestartJob {
 }
 
 /// A published figure on failures, recoveries or effective training time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[serde(deny_unknown_fields)]
 pub struct FailureRecord {
     /// Name of the row.

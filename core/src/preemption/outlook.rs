@@ -10,6 +10,7 @@
 //! "Numerical inversion of Laplace transforms of probability distributions", 1995.
 
 use serde::{Deserialize, Serialize};
+use shardwise_derive::{FromJson, ToJson};
 
 use super::availability::{Availability, Start};
 use super::regime::{PHASES, Regimes};
@@ -34,7 +35,7 @@ const NEVER: f64 = 1e13;
 /// // 120 + 86,400 + 47 saves of 60 s; the end of the work needs none to go on from.
 /// assert_eq!(job.undisturbed().get(), 89_340.0);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RestartJob {

@@ -1,6 +1,7 @@
 //! Runs whose node count changes on the way: small at first, grown on a plateau, shrunk after.
 
 use serde::{Deserialize, Serialize};
+use shardwise_derive::{FromJson, ToJson};
 
 use super::availability::Availability;
 use super::elastic::gamma_quantile;
@@ -9,7 +10,7 @@ use crate::error::{Error, ErrorCode, Result, in_range};
 use crate::quantity::Seconds;
 
 /// A part of a run on a fixed number of nodes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Phase {
@@ -83,6 +84,24 @@ impl PhasedOutlook {
         self.changes() + self.parts.iter().map(|(_, part)| part.expected()).sum()
     }
 
+    /// Expected time spent waiting for capacity.
+    #[must_use]
+    pub fn waiting(&self) -> Seconds {
+        self.parts.iter().map(|(_, part)| part.waiting()).sum()
+    }
+
+    /// Expected number of losses.
+    #[must_use]
+    pub fn losses(&self) -> f64 {
+        self.parts.iter().map(|(_, part)| part.losses()).sum()
+    }
+
+    /// Probability of having ended `deadline` after the start: the quantile that meets it.
+    #[must_use]
+    pub fn probability_by(&self, deadline: Seconds) -> f64 {
+        probability_of(|p| self.quantile(p), deadline)
+    }
+
     /// Expected sum over nodes of the time each is held: what is paid.
     #[must_use]
     pub fn node_time(&self) -> Seconds {
@@ -119,6 +138,19 @@ impl PhasedOutlook {
         let excess = (self.expected() - self.undisturbed()).get();
         self.undisturbed() + Seconds::of(gamma_quantile(excess, self.deviation().get(), p))
     }
+}
+
+/// Probability of staying below `limit`, from the quantiles, which grow with theirs.
+pub(crate) fn probability_of(quantile: impl Fn(f64) -> Seconds, limit: Seconds) -> f64 {
+    if limit < quantile(0.0) {
+        return 0.0;
+    }
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..40 {
+        let middle = f64::midpoint(low, high);
+        if quantile(middle) <= limit { low = middle } else { high = middle }
+    }
+    low
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What is done while the gang is not complete.
 
 use serde::{Deserialize, Serialize};
+use shardwise_derive::{FromJson, ToJson};
 
 use super::availability::Availability;
 use super::outlook::{Outlook, RestartJob, Weights, saves};
@@ -8,7 +9,7 @@ use crate::error::{Result, in_range};
 use crate::quantity::{Seconds, Usd, UsdPerSecond};
 
 /// What is done while the gang is not complete.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Policy {
@@ -50,7 +51,7 @@ pub struct PolicyOutlook {
 }
 
 /// Prices of one second of the whole gang.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct GangPrices {

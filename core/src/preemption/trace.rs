@@ -1,6 +1,7 @@
 //! A recorded availability trace and what a user would know of it.
 
 use serde::{Deserialize, Serialize};
+use shardwise_derive::{FromJson, ToJson};
 
 use super::availability::{Availability, Spells, Start, Swing};
 use super::engine::Span;
@@ -8,7 +9,7 @@ use crate::error::{Error, ErrorCode, Result, in_range};
 use crate::quantity::Seconds;
 
 /// From `at` on, `nodes` nodes are there, until the next step.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TraceStep {
@@ -18,15 +19,20 @@ pub struct TraceStep {
     pub nodes: u32,
 }
 
-/// Nodes available over time, as a step function.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Nodes available over time, as a step function. Before the first step no node is there.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 pub struct Trace {
+    /// When the number of nodes changed, in order of time; at most 100,000.
     steps: Vec<TraceStep>,
+    /// Seconds recorded.
     length: Seconds,
 }
 
 /// Windows are laid at this many moments, spread evenly, to measure their scatter.
 const WINDOWS: u32 = 2000;
+const MOST_STEPS: f64 = 1e5;
 const DAY: f64 = 86_400.0;
 
 impl Trace {
@@ -36,7 +42,19 @@ impl Trace {
     /// # Errors
     /// If the steps are out of order or outside the length.
     pub fn new(steps: Vec<TraceStep>, length: Seconds) -> Result<Self> {
+        let trace = Self { steps, length };
+        trace.validate()?;
+        Ok(trace)
+    }
+
+    /// Checks what was read.
+    ///
+    /// # Errors
+    /// If the steps are too many, out of order or outside the length.
+    pub fn validate(&self) -> Result<()> {
+        let Self { steps, length } = self;
         in_range("length", length.get(), 1.0, 1e10)?;
+        in_range("steps", steps.len() as f64, 0.0, MOST_STEPS)?;
         let mut before = 0.0;
         for (i, step) in steps.iter().enumerate() {
             let at = step.at.get();
@@ -50,7 +68,7 @@ impl Trace {
             }
             before = at;
         }
-        Ok(Self { steps, length })
+        Ok(())
     }
 
     /// How long the trace is.

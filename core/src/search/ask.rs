@@ -1,11 +1,13 @@
 //! What a search may vary, what it makes least, and why it ended.
 
 use serde::{Deserialize, Serialize};
+use shardwise_derive::{FromJson, ToJson};
 
 use crate::error::{Result, in_range};
 use crate::layout::{Offload, Recompute, Schedule, Sharding};
 use crate::quantity::{Seconds, Usd};
 use crate::vocabulary::vocabulary;
+use crate::workload::{Compute, Optimizer};
 
 vocabulary! {
     /// What the search makes least (or most).
@@ -14,6 +16,8 @@ vocabulary! {
         Time = "time",
         /// Least money.
         Cost = "cost",
+        /// Least expected bill, losses and saves counted: it needs a run.
+        ExpectedCost = "expected_cost",
         /// Most memory left.
         Headroom = "headroom",
     } default Time
@@ -30,7 +34,7 @@ vocabulary! {
 }
 
 /// What the search may vary. An empty list leaves that choice open.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Search {
@@ -40,6 +44,9 @@ pub struct Search {
     pub micro_batches: Vec<u64>,
     /// What to consider recomputing.
     pub recompute: Vec<Recompute>,
+    /// Where all of a layer is recomputed: every how many layers; left open: every one, every second,
+    /// every fourth.
+    pub recompute_every: Vec<u64>,
     /// Tensor-parallel degrees to consider.
     pub tensor_parallel: Vec<u64>,
     /// Pipeline degrees to consider.
@@ -55,6 +62,18 @@ pub struct Search {
     pub schedules: Vec<Schedule>,
     /// What may leave the device; unlike the other lists, an empty one means nothing.
     pub offload: Vec<Offload>,
+    /// Optimizers to consider; left open: the recipe's.
+    pub optimizers: Vec<Optimizer>,
+    /// Formats of the matrix multiplications to consider; left open: the recipe's.
+    pub computes: Vec<Compute>,
+    /// Numbers of nodes to consider, for `cluster` and everything beside it; left open: those given.
+    pub nodes: Vec<u32>,
+    /// Cloud shapes to consider beside `cluster`, as many nodes of each as have its GPUs; the one word
+    /// `any` means every priced shape of the catalogue with parts of the same vendor.
+    pub instances: Vec<String>,
+    /// Sequences per optimizer step to consider, from the first to the second number: those of the
+    /// request times powers of two; left open: those of the request.
+    pub global_batch_range: Option<[u64; 2]>,
     /// What is made least.
     pub objective: Objective,
     /// The run must be over within this time, in seconds. It needs a run.
@@ -81,6 +100,7 @@ impl Default for Search {
             shardings: Vec::new(),
             micro_batches: Vec::new(),
             recompute: Vec::new(),
+            recompute_every: Vec::new(),
             tensor_parallel: Vec::new(),
             pipeline_parallel: Vec::new(),
             pipeline_chunks: Vec::new(),
@@ -88,6 +108,11 @@ impl Default for Search {
             expert_parallel: Vec::new(),
             schedules: Vec::new(),
             offload: Vec::new(),
+            optimizers: Vec::new(),
+            computes: Vec::new(),
+            nodes: Vec::new(),
+            instances: Vec::new(),
+            global_batch_range: None,
             objective: Objective::Time,
             deadline: None,
             budget: None,
@@ -114,10 +139,18 @@ impl Search {
             ("pipeline_chunks", &self.pipeline_chunks),
             ("context_parallel", &self.context_parallel),
             ("expert_parallel", &self.expert_parallel),
+            ("recompute_every", &self.recompute_every),
         ] {
             for &n in list {
                 in_range(name, n as f64, 1.0, 1e6)?;
             }
+        }
+        for &n in &self.nodes {
+            in_range("nodes", f64::from(n), 1.0, 1e6)?;
+        }
+        if let Some([low, high]) = self.global_batch_range {
+            in_range("global_batch_range[0]", low as f64, 1.0, high as f64)?;
+            in_range("global_batch_range[1]", high as f64, 1.0, 1e9)?;
         }
         for (name, limit) in
             [("deadline", self.deadline.map(Seconds::get)), ("budget", self.budget.map(Usd::get))]

@@ -28,25 +28,29 @@ pub(crate) struct Ground<'a> {
     pub(crate) price: Option<f64>,
     /// What measured runs taught.
     pub(crate) calibration: Calibration,
+    /// Tokens of the request's batch over those of this one.
+    pub(crate) scale: f64,
 }
 
 /// A costed layout.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Point {
     pub(crate) layout: Layout,
     /// Which of the request's clusters.
     pub(crate) cluster: usize,
     pub(crate) memory: Figures,
+    /// Seconds of a step.
+    pub(crate) step: f64,
     pub(crate) measure: Measure,
 }
 
 /// What the search found on one cluster.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Outcome {
     /// The best of each strategy, recompute and degrees, in the order of the search.
     pub(crate) found: Vec<Point>,
     /// Those that nothing betters in time and memory left.
-    pub(crate) front: Vec<Point>,
+    pub(crate) front: Front,
     /// For each strategy of which something does not fit, what comes nearest.
     pub(crate) misses: Vec<(Layout, Bytes)>,
     /// Layouts that fit but break the deadline or the budget: the least bad.
@@ -62,59 +66,150 @@ pub(crate) struct Outcome {
 
 /// Costs every layout of the space.
 pub(crate) fn explore(ground: &Ground<'_>, facts: &Facts, cluster: usize) -> Outcome {
-    let space = Space::new(facts, ground.search);
-    let setting = Setting::new(ground.model, ground.recipe, ground.batch, ground.cluster)
-        .calibrated(&ground.calibration);
-    let mut walk = Walk {
-        ground,
-        facts,
-        setting: &setting,
-        budget: ground.cluster.memory * (1.0 - ground.search.headroom),
-        host: ground.cluster.host_memory.map(|m| m / f64::from(ground.cluster.gpus_per_node)),
-        cluster,
-        front: Front::default(),
-        best: None,
-        out: Outcome::default(),
-        costs: Vec::new(),
-        alone: Vec::new(),
-        room: Vec::new(),
-    };
-    let fresh = setting.starts_frozen();
-    let stages: Vec<Pipeline> = space
-        .pipeline
-        .iter()
-        .map(|&degree| Pipeline {
-            degree,
-            partition: Partition::new(ground.model, degree, fresh),
-            schedules: space.schedules(facts, degree),
-        })
-        .collect();
-    let mut memo = Memo::default();
-    'ranks: for &tensor in &space.tensor {
-        for &context in &space.context {
-            for &expert in &space.expert {
-                let mut layout = ranks(tensor, context, expert);
-                if !facts.hold(Level::Ranks, &layout) {
-                    continue;
-                }
-                memo.clear();
-                walk.costs.clear();
-                walk.alone.clear();
-                for pipeline in &stages {
-                    layout.pipeline_parallel = pipeline.degree;
-                    if !facts.hold(Level::Pipeline, &layout) {
-                        continue;
-                    }
-                    if walk.pipeline(&space, pipeline, &mut layout, &mut memo).is_none() {
-                        break 'ranks;
-                    }
-                }
+    let whole = Whole::new(ground, facts, cluster);
+    #[cfg(feature = "rayon")]
+    if let Some(out) = whole.at_once() {
+        return out;
+    }
+    whole.in_turn()
+}
+
+/// A search with everything that its parts share. Parts are tensor, context and expert degrees: no
+/// cost of one is of use to another.
+pub(super) struct Whole<'a> {
+    ground: &'a Ground<'a>,
+    facts: &'a Facts,
+    cluster: usize,
+    space: Space,
+    setting: Setting<'a>,
+    stages: Vec<Pipeline>,
+    parts: Vec<Layout>,
+}
+
+impl<'a> Whole<'a> {
+    pub(super) fn new(ground: &'a Ground<'a>, facts: &'a Facts, cluster: usize) -> Self {
+        let space = Space::new(facts, ground.search);
+        let setting = Setting::new(ground.model, ground.recipe, ground.batch, ground.cluster)
+            .calibrated(&ground.calibration);
+        let fresh = setting.starts_frozen();
+        let stages = space
+            .pipeline
+            .iter()
+            .map(|&degree| Pipeline {
+                degree,
+                partition: Partition::new(ground.model, degree, fresh),
+                schedules: space.schedules(facts, degree),
+            })
+            .collect();
+        let mut parts = Vec::new();
+        for &tensor in &space.tensor {
+            for &context in &space.context {
+                let degrees = space.expert.iter().map(|&expert| ranks(facts, tensor, context, expert));
+                parts.extend(degrees.filter(|layout| facts.hold(Level::Ranks, layout)));
             }
         }
+        Self { ground, facts, cluster, space, setting, stages, parts }
     }
-    let mut out = walk.out;
-    out.front = walk.front.0;
-    out
+
+    /// One part after the other.
+    pub(super) fn in_turn(&self) -> Outcome {
+        let mut out = Outcome::default();
+        for part in &self.parts {
+            let limit = self.ground.search.max_candidates - out.seen;
+            out.join(self.part(part, limit));
+            if out.stop == StopReason::CandidateLimit {
+                break;
+            }
+        }
+        out
+    }
+
+    /// All parts at once, joined in their order, so that the answer is that of [`Whole::in_turn`]; none
+    /// when the limit of candidates was reached, which depends on what came before.
+    #[cfg(feature = "rayon")]
+    pub(super) fn at_once(&self) -> Option<Outcome> {
+        use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+        let limit = self.ground.search.max_candidates;
+        let parts: Vec<Outcome> = self.parts.par_iter().map(|part| self.part(part, limit)).collect();
+        let mut out = Outcome::default();
+        for part in parts {
+            out.join(part);
+        }
+        (out.seen <= limit && out.stop == StopReason::Exhausted).then_some(out)
+    }
+
+    fn part(&self, ranks: &Layout, limit: u64) -> Outcome {
+        let ground = self.ground;
+        let mut walk = Walk {
+            ground,
+            facts: self.facts,
+            setting: &self.setting,
+            budget: ground.cluster.memory * (1.0 - ground.search.headroom),
+            host: ground.cluster.host_memory.map(|m| m / f64::from(ground.cluster.gpus_per_node)),
+            cluster: self.cluster,
+            limit,
+            best: None,
+            out: Outcome::default(),
+            costs: Vec::new(),
+            alone: Vec::new(),
+            room: Vec::new(),
+        };
+        let (mut layout, mut memo) = (ranks.clone(), Memo::default());
+        for pipeline in &self.stages {
+            layout.pipeline_parallel = pipeline.degree;
+            if self.facts.hold(Level::Pipeline, &layout)
+                && walk.pipeline(&self.space, pipeline, &mut layout, &mut memo).is_none()
+            {
+                break;
+            }
+        }
+        walk.out
+    }
+}
+
+impl Outcome {
+    /// Adds what came after.
+    fn join(&mut self, after: Self) {
+        self.found.extend(after.found);
+        for point in after.front.0 {
+            if self.front.wants(&point.measure) {
+                self.front.put(point);
+            }
+        }
+        for (layout, needed) in after.misses {
+            self.miss(&layout, needed);
+        }
+        if let Some(late) = after.late {
+            self.late(&late.measure, || late.clone());
+        }
+        self.seen += after.seen;
+        self.costed += after.costed;
+        self.space += after.space;
+        if after.stop == StopReason::CandidateLimit {
+            self.stop = after.stop;
+        }
+    }
+
+    /// Notes a layout that breaks the deadline or the budget.
+    fn late(&mut self, measure: &Measure, point: impl FnOnce() -> Point) {
+        if self.late.as_ref().is_none_or(|p| measure.weigh(&p.measure, Objective::Time).is_lt()) {
+            self.late = Some(point());
+        }
+    }
+
+    /// Notes a layout that does not fit: of those that need as much, the one that recomputes most at
+    /// the smallest micro-batch.
+    fn miss(&mut self, layout: &Layout, needed: Bytes) {
+        let key = |l: &Layout, needed: Bytes| (needed, core::cmp::Reverse(l.recompute), l.micro_batch);
+        let known = self.misses.iter_mut().find(|(l, _)| l.sharding == layout.sharding);
+        match known {
+            Some(nearest) if key(layout, needed) < key(&nearest.0, nearest.1) => {
+                *nearest = (layout.clone(), needed);
+            }
+            Some(_) => {}
+            None => self.misses.push((layout.clone(), needed)),
+        }
+    }
 }
 
 /// A pipeline degree.
@@ -131,21 +226,24 @@ impl Pipeline {
     }
 }
 
-/// A micro-batch that does not fit, which spares larger ones: more sequences at once never need
-/// less, as long as gradients accumulate alike and as many micro-batches wait.
+/// A micro-batch that does not fit. It spares larger ones, as long as gradients accumulate alike and as
+/// many micro-batches wait: more sequences at once never need less. It spares itself where states are
+/// split among fewer ranks: these never need less either.
 #[derive(Clone, Copy)]
 struct Spared {
+    size: u64,
     accumulates: bool,
     /// It does not fit even with none that waits.
     alone: bool,
 }
 
 impl Spared {
-    fn covers(spared: Option<Self>, pipeline: &Pipeline, micro_batches: u64) -> bool {
+    fn covers(&self, pipeline: &Pipeline, size: u64, micro_batches: u64) -> bool {
         // All but GPipe hold fewer than twice as many micro-batches as there are stages.
         let gpipe = pipeline.schedules.iter().any(|(s, _)| *s == Schedule::Gpipe);
         let waiting_stays = pipeline.degree == 1 || !gpipe && micro_batches >= 2 * pipeline.degree;
-        spared.is_some_and(|s| s.accumulates == (micro_batches > 1) && (s.alone || waiting_stays))
+        self.accumulates == (micro_batches > 1)
+            && (size == self.size || size > self.size && (self.alone || waiting_stays))
     }
 }
 
@@ -156,14 +254,15 @@ struct Walk<'a> {
     budget: Bytes,
     host: Option<Bytes>,
     cluster: usize,
-    front: Front,
+    /// Layouts that may be looked at.
+    limit: u64,
     /// Best of the strategy, recompute and degrees at hand.
     best: Option<Point>,
     out: Outcome,
     /// Costs of the blocks by micro-batch, for the ranks at hand.
     costs: Vec<(u64, Costs)>,
     /// The same with their traffic, by micro-batch, recompute, and whether chunks interleave.
-    alone: Vec<((u64, Recompute, bool), Alone)>,
+    alone: Vec<((u64, Recompute, u64, bool), Alone)>,
     room: Vec<Timed>,
 }
 
@@ -185,6 +284,8 @@ impl<'a> Walk<'a> {
             return Some(());
         }
         let divisors = divisors(data);
+        let share = self.ground.batch.global_batch / data;
+        let sizes = space.sizes(share);
         let open = self.ground.search.shardings.is_empty();
         let Some(&(schedule, chunks)) = pipeline.schedules.first() else { return Some(()) };
         (layout.pipeline_schedule, layout.pipeline_chunks) = (schedule, chunks);
@@ -194,23 +295,22 @@ impl<'a> Walk<'a> {
                 continue;
             }
             layout.sharding = sharding;
-            for &recompute in &space.recompute {
-                layout.recompute = recompute;
+            for &(recompute, every) in &space.recompute {
+                (layout.recompute, layout.recompute_every) = (recompute, every);
                 self.best = None;
                 for offload in &space.offload {
                     layout.offload.clone_from(offload);
-                    // Fewer shards never rest in less: what has no room rules out the rest.
+                    // Fewer shards never need less: what has no room rules out the rest.
                     let mut room = true;
+                    let mut spared = Vec::new();
                     for (replicas, shards) in splits(sharding, &divisors) {
                         (layout.data_parallel_replicate, layout.data_parallel_shard) = (replicas, shards);
                         if !self.facts.hold(Level::Split, layout) {
                             continue;
                         }
-                        room = room && self.split(space, pipeline, layout, memo)?;
+                        room = room && self.split(&sizes, pipeline, layout, &mut spared, memo)?;
                         if !room {
-                            let share = self.ground.batch.global_batch / layout.data_parallel();
-                            self.out.space +=
-                                space.sizes(share).map(|b| pipeline.runs(share / b)).sum::<u64>();
+                            self.out.space += sizes.iter().map(|b| pipeline.runs(share / b)).sum::<u64>();
                         }
                     }
                 }
@@ -224,19 +324,23 @@ impl<'a> Walk<'a> {
     /// steps.
     fn split(
         &mut self,
-        space: &Space,
+        sizes: &[u64],
         pipeline: &Pipeline,
         layout: &Layout,
+        spared: &mut Vec<Spared>,
         memo: &mut Memo<'a>,
     ) -> Option<bool> {
         let share = self.ground.batch.global_batch / layout.data_parallel();
+        let before = self.out.space;
         let mut candidate = layout.clone();
-        let mut spared = None;
+        let covered =
+            |spared: &[Spared], size: u64| spared.iter().any(|s| s.covers(pipeline, size, share / size));
         // What else the stages depend on: whether gradients accumulate, and whether a micro-batch is
         // one sequence.
         for kind in [(true, false), (true, true), (false, false), (false, true)] {
-            let mut sizes = space.sizes(share).filter(|&size| (share > size, size > 1) == kind).peekable();
-            while let Some(size) = sizes.next_if(|size| Spared::covers(spared, pipeline, share / size)) {
+            let of_kind = |size: &u64| (share > *size, *size > 1) == kind;
+            let mut sizes = sizes.iter().copied().filter(of_kind).peekable();
+            while let Some(size) = sizes.next_if(|&size| covered(spared, size)) {
                 self.out.space += pipeline.runs(share / size);
             }
             let Some(&first) = sizes.peek() else { continue };
@@ -247,20 +351,22 @@ impl<'a> Walk<'a> {
             let at_rest = stages.at_rest() * factor;
             if at_rest > self.budget {
                 self.look()?;
-                self.miss(&frame, at_rest);
+                self.out.miss(&frame, at_rest);
+                // The caller counts the whole split.
+                self.out.space = before;
                 return Some(false);
             }
             for size in sizes {
                 candidate.micro_batch = size;
                 let micro_batches = share / size;
-                if Spared::covers(spared, pipeline, micro_batches) {
+                if covered(spared, size) {
                     self.out.space += pipeline.runs(micro_batches);
                     continue;
                 }
                 let peaks = stages.peaks(size as f64);
                 if !self.schedules(pipeline, &mut candidate, &stages, &peaks, micro_batches)? {
                     let alone = peaks.least() * factor > self.budget;
-                    spared = Some(Spared { accumulates: micro_batches > 1, alone });
+                    spared.push(Spared { size, accumulates: micro_batches > 1, alone });
                 }
             }
         }
@@ -269,7 +375,7 @@ impl<'a> Walk<'a> {
 
     /// Counts one more layout, unless that is one too many.
     fn look(&mut self) -> Full {
-        if self.out.seen >= self.ground.search.max_candidates {
+        if self.out.seen >= self.limit {
             self.out.stop = StopReason::CandidateLimit;
             return None;
         }
@@ -297,7 +403,7 @@ impl<'a> Walk<'a> {
             (layout.pipeline_schedule, layout.pipeline_chunks) = (schedule, chunks);
             let memory = stages.figures(peaks, layout, micro_batches, self.ground.calibration.allocated);
             if memory.needed > self.budget || self.host.is_some_and(|host| memory.host > host) {
-                self.miss(layout, memory.needed);
+                self.out.miss(layout, memory.needed);
                 continue;
             }
             fits = true;
@@ -321,7 +427,7 @@ impl<'a> Walk<'a> {
             self.costs.push((size, self.setting.costs(layout)));
             self.costs.len() - 1
         });
-        let key = (size, layout.recompute, beside);
+        let key = (size, layout.recompute, layout.recompute_every, beside);
         let costs = self.costs.get(at).map(|(_, c)| c);
         let known = self.alone.iter().position(|(k, _)| *k == key).unwrap_or_else(|| {
             if let Some(costs) = costs {
@@ -340,42 +446,25 @@ impl<'a> Walk<'a> {
     /// Notes a layout that fits.
     fn keep(&mut self, layout: &Layout, memory: Figures, time: f64) {
         let search = self.ground.search;
-        let steps = self.ground.steps.unwrap_or(1.0);
+        let steps = self.ground.steps.unwrap_or(self.ground.scale);
         let measure = Measure {
-            time,
+            time: time * self.ground.scale,
             money: self.ground.price.map(|price| price * time * steps),
             headroom: (self.ground.cluster.memory - memory.needed).get(),
         };
-        let point = || Point { layout: layout.clone(), cluster: self.cluster, memory, measure };
+        let point = || Point { layout: layout.clone(), cluster: self.cluster, memory, step: time, measure };
         let late = search.deadline.is_some_and(|d| time * steps > d.get());
         let dear = search.budget.is_some_and(|b| measure.money.is_none_or(|m| m > b.get()));
         if late || dear {
-            let known = self.out.late.as_ref();
-            if known.is_none_or(|p| measure.weigh(&p.measure, Objective::Time).is_lt()) {
-                self.out.late = Some(point());
-            }
+            self.out.late(&measure, point);
             return;
         }
-        if self.front.wants(&measure) {
-            self.front.put(point());
+        if self.out.front.wants(&measure) {
+            self.out.front.put(point());
         }
         let known = self.best.as_ref();
         if known.is_none_or(|p| measure.weigh(&p.measure, search.objective).is_lt()) {
             self.best = Some(point());
-        }
-    }
-
-    /// Notes a layout that does not fit: of those that need as much, the one that recomputes most at
-    /// the smallest micro-batch.
-    fn miss(&mut self, layout: &Layout, needed: Bytes) {
-        let key = |l: &Layout, needed: Bytes| (needed, core::cmp::Reverse(l.recompute), l.micro_batch);
-        let known = self.out.misses.iter_mut().find(|(l, _)| l.sharding == layout.sharding);
-        match known {
-            Some(nearest) if key(layout, needed) < key(&nearest.0, nearest.1) => {
-                *nearest = (layout.clone(), needed);
-            }
-            Some(_) => {}
-            None => self.out.misses.push((layout.clone(), needed)),
         }
     }
 }

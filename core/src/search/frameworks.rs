@@ -1,6 +1,6 @@
 //! What each framework runs together, as its current release documents it.
 
-use crate::layout::{Layout, Offload, Schedule, Sharding};
+use crate::layout::{Layout, Offload, Recompute, Schedule, Sharding};
 use crate::workload::Framework;
 
 /// What one framework can run.
@@ -14,6 +14,10 @@ pub struct Profile {
     pub schedules: &'static [Schedule],
     /// Whether it splits tensors.
     pub tensor: bool,
+    /// Whether norms and residuals are split along the sequence over its tensor ranks.
+    pub sequence: bool,
+    /// Whether it recomputes parts of a layer alone.
+    pub selective: bool,
     /// Whether it splits sequences.
     pub context: bool,
     /// Whether it spreads experts.
@@ -47,7 +51,9 @@ const PIPELINING: &[Schedule] = &[
 ///
 /// Sources, read 2026: PyTorch `torch.distributed` (`fsdp`, `pipelining`, `tensor`); torchtitan
 /// `parallelize.py` (DDP runs alone) and its composability table; DeepSpeed `PipelineEngine` (no
-/// stage 2 or 3 beside a pipeline); Megatron-Core's parallelism guide and `schedules.py`.
+/// stage 2 or 3 beside a pipeline); Megatron-Core's parallelism guide and `schedules.py`. Megatron-LM of 2021
+/// and what was built on it came before sequence parallelism and selective recomputation (Korthikanti
+/// 2022); `DeepSpeed`'s tensor parallelism keeps whole sequences.
 ///
 /// ```
 /// use shardwise::layout::Sharding;
@@ -62,6 +68,8 @@ pub const fn profile(framework: Framework) -> Profile {
         shardings: TORCH,
         schedules: &[],
         tensor: false,
+        sequence: true,
+        selective: true,
         context: false,
         expert: false,
         adapters_split: false,
@@ -90,6 +98,7 @@ pub const fn profile(framework: Framework) -> Profile {
         Framework::Composer => Profile { name: "Composer", shardings: FSDP1, ..NONE },
         Framework::DeepSpeed => Profile {
             name: "DeepSpeed",
+            sequence: false,
             shardings: &[Sharding::Ddp, Sharding::Zero1, Sharding::Zero2, Sharding::Zero3],
             schedules: &[Schedule::OneFOneB],
             tensor: true,
@@ -105,9 +114,12 @@ pub const fn profile(framework: Framework) -> Profile {
             context: true,
             expert: true,
             adapters_split: true,
+            ..NONE
         },
         Framework::Megatron2021 => Profile {
             name: "Megatron-LM of 2021",
+            sequence: false,
+            selective: false,
             shardings: &[Sharding::Ddp, Sharding::DistributedOptimizer],
             schedules: &[Schedule::OneFOneB, Schedule::Interleaved],
             tensor: true,
@@ -115,6 +127,8 @@ pub const fn profile(framework: Framework) -> Profile {
         },
         Framework::MegatronDeepSpeed => Profile {
             name: "Megatron-DeepSpeed",
+            sequence: false,
+            selective: false,
             shardings: &[Sharding::Ddp, Sharding::Zero1, Sharding::DistributedOptimizer],
             schedules: &[Schedule::OneFOneB],
             tensor: true,
@@ -129,6 +143,7 @@ pub const fn profile(framework: Framework) -> Profile {
             context: true,
             expert: true,
             adapters_split: true,
+            ..NONE
         },
         Framework::Native => Profile {
             name: "the C and CUDA engine",
@@ -145,6 +160,8 @@ impl Profile {
             (l.tensor_parallel > 1 && !self.tensor, "tensor parallelism"),
             (l.context_parallel > 1 && !self.context, "context parallelism"),
             (l.expert_parallel > 1 && !self.expert, "expert parallelism"),
+            (l.sequence_parallel && l.tensor_parallel > 1 && !self.sequence, "sequence parallelism"),
+            (l.recompute == Recompute::Selective && !self.selective, "selective recomputation"),
             (l.pipeline_parallel > 1 && self.schedules.is_empty(), "pipelines"),
             (
                 l.sharding != Sharding::None && !self.shardings.contains(&family(l.sharding)),

@@ -8,7 +8,7 @@ use super::engine::Point;
 /// What plans are weighed by.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Measure {
-    /// Seconds of a step.
+    /// Seconds of a step; where batches differ, of as many tokens as the request's batch.
     pub(crate) time: f64,
     /// Dollars of the run, or of a step when no run is asked for; none without a price.
     pub(crate) money: Option<f64>,
@@ -24,7 +24,8 @@ impl Measure {
         let memory = o.headroom.total_cmp(&self.headroom);
         match objective {
             Objective::Time => time.then(money).then(memory),
-            Objective::Cost => money.then(time).then(memory),
+            // What a run may come to follows the time of its steps on the same machines.
+            Objective::Cost | Objective::ExpectedCost => money.then(time).then(memory),
             Objective::Headroom => memory.then(time),
         }
     }
@@ -44,8 +45,8 @@ impl Measure {
 
 /// Plans of one cluster that nothing betters in both time and memory: money follows time there.
 /// Fastest first, so that memory left rises.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Front(pub(super) Vec<Point>);
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Front(pub(crate) Vec<Point>);
 
 impl Front {
     /// Whether a plan would be on the front.

@@ -255,6 +255,15 @@ fn first(f: &Facts, of: fn((u64, u64)) -> u64) -> u64 {
     f.heads.first().copied().map_or(0, of)
 }
 
+/// Whether chunks of a schedule are never empty: frameworks count the embedding and the head as a layer
+/// each where that makes the chunks even, so that the ends may hold these alone.
+///
+/// Sources: Megatron-Core `account_for_embedding_in_pipeline_split`; torchtitan `input_weight` and
+/// `output_weight`, a layer each.
+pub(super) const fn chunks_hold(layers: u64, parts: u64) -> bool {
+    each_holds(layers, parts) || each_holds(layers + 2, parts)
+}
+
 /// Whether an even split with padding at the end leaves no part empty.
 pub(super) const fn each_holds(layers: u64, parts: u64) -> bool {
     parts >= 1 && parts <= layers && layers.div_ceil(parts) * (parts - 1) < layers
@@ -277,8 +286,8 @@ const fn chunks(layers: u64, l: &Layout) -> bool {
         return v == 1;
     }
     match l.pipeline_schedule {
-        Schedule::Interleaved => v > 1 && each_holds(layers, l.pipeline_parallel * v),
-        Schedule::ZeroBubbleV | Schedule::DualPipe => v == 2 && each_holds(layers, l.pipeline_parallel * v),
+        Schedule::Interleaved => v > 1 && chunks_hold(layers, l.pipeline_parallel * v),
+        Schedule::ZeroBubbleV | Schedule::DualPipe => v == 2 && chunks_hold(layers, l.pipeline_parallel * v),
         _ => v == 1,
     }
 }

@@ -1,12 +1,13 @@
 //! Time and money over the number of machines.
 
 use serde::Serialize;
+use shardwise_derive::ToJson;
 
 use crate::layout::Layout;
 use crate::quantity::{Seconds, Usd};
 
 /// The best plan on so many machines.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct CurvePoint {
     /// Nodes.
@@ -33,7 +34,7 @@ pub struct CurvePoint {
 }
 
 /// The scaling curve.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Scaling {
     /// From few machines to many; counts on which nothing fits are left out.

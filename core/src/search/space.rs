@@ -2,12 +2,18 @@
 
 use super::ask::Search;
 use super::facts::Facts;
-use super::rules::each_holds;
+use super::rules::chunks_hold;
 use crate::layout::{Layout, Offload, Recompute, Schedule, Sharding};
 use crate::order::sort_by;
 
 /// Tensor, context and expert degrees that the search looks at unasked go up to this.
 const MOST_RANKS: u64 = 8;
+/// Longer sequences than that many tokens a rank are split over more context ranks than these.
+const CONTEXT_TOKENS: u64 = 16_384;
+/// Expert degrees go further: one expert layer's ranks reach over data and context ranks.
+const MOST_EXPERT_RANKS: u64 = 64;
+/// Layers of which one is recomputed.
+const PER_BLOCK: [u64; 3] = [1, 2, 4];
 /// Chunks a rank.
 const MOST_CHUNKS: u64 = 8;
 
@@ -19,9 +25,11 @@ pub(super) struct Space {
     pub(super) expert: Vec<u64>,
     pub(super) pipeline: Vec<u64>,
     pub(super) shardings: Vec<Sharding>,
-    pub(super) recompute: Vec<Recompute>,
+    /// What is recomputed, every how many layers.
+    pub(super) recompute: Vec<(Recompute, u64)>,
     pub(super) offload: Vec<Vec<Offload>>,
-    pub(super) micro_batches: Vec<u64>,
+    /// Micro-batches asked for; none when they are open.
+    pub(super) micro_batches: Option<Vec<u64>>,
     /// Schedules with their chunks, for a pipeline.
     pub(super) schedules: Vec<(Schedule, u64)>,
 }
@@ -39,32 +47,34 @@ impl Space {
                 list
             }
         };
-        let recompute =
-            if search.recompute.is_empty() { Recompute::ALL.to_vec() } else { once(&search.recompute) };
-        let micro_batches = if search.micro_batches.is_empty() {
-            (0..31).map(|i| 1_u64 << i).collect()
-        } else {
+        let micro_batches = (!search.micro_batches.is_empty()).then(|| {
             let mut list = sorted(&search.micro_batches);
             list.retain(|b| facts.batch.global_batch.is_multiple_of(*b));
             list
-        };
-        let most_experts = if facts.experts.is_empty() { 1 } else { MOST_RANKS };
+        });
+        let most_experts = if facts.experts.is_empty() { 1 } else { MOST_EXPERT_RANKS };
         Self {
             tensor: degrees(&search.tensor_parallel, MOST_RANKS.min(facts.domain)),
-            context: degrees(&search.context_parallel, MOST_RANKS),
+            context: degrees(&search.context_parallel, MOST_RANKS.max(facts.batch.seq_len / CONTEXT_TOKENS)),
             expert: degrees(&search.expert_parallel, most_experts),
             pipeline: degrees(&search.pipeline_parallel, facts.layers.max(1)),
             shardings: strategies(facts, search),
-            recompute,
+            recompute: recompute(search, facts.layers),
             offload: offloads(&search.offload),
             micro_batches,
             schedules: schedules(search),
         }
     }
 
-    /// Micro-batches that divide a rank's share of the batch, rising.
-    pub(super) fn sizes(&self, share: u64) -> impl Iterator<Item = u64> {
-        self.micro_batches.iter().copied().filter(move |&b| b <= share && share.is_multiple_of(b))
+    /// Micro-batches that divide a rank's share of the batch, rising: of those asked for, else powers of
+    /// two, and what is left of the share when it is halved so often.
+    pub(super) fn sizes(&self, share: u64) -> Vec<u64> {
+        let mut out: Vec<u64> = match &self.micro_batches {
+            Some(asked) => asked.clone(),
+            None => (0..31).flat_map(|i| [1 << i, (share >> i).max(1)]).collect(),
+        };
+        out.retain(|&b| b <= share && share.is_multiple_of(b));
+        sorted(&out)
     }
 
     /// Schedules and chunks that a pipeline of `stages` runs.
@@ -75,7 +85,7 @@ impl Space {
         let mut out = self.schedules.clone();
         out.retain(|(s, v)| {
             (facts.any_framework || facts.profile.schedules.contains(s))
-                && (*v == 1 || each_holds(facts.layers, stages * v))
+                && (*v == 1 || chunks_hold(facts.layers, stages * v))
         });
         out
     }
@@ -93,6 +103,23 @@ fn strategies(facts: &Facts, search: &Search) -> Vec<Sharding> {
         all.extend(facts.profile.shardings);
     }
     all
+}
+
+/// What is recomputed, and every how many layers: whole layers alone have the choice.
+fn recompute(search: &Search, layers: u64) -> Vec<(Recompute, u64)> {
+    let kinds = if search.recompute.is_empty() { Recompute::ALL.to_vec() } else { once(&search.recompute) };
+    let mut every =
+        if search.recompute_every.is_empty() { PER_BLOCK.to_vec() } else { sorted(&search.recompute_every) };
+    every.retain(|k| *k == 1 || *k <= layers);
+    let mut out = Vec::new();
+    for kind in kinds {
+        if kind == Recompute::Full {
+            out.extend(every.iter().map(|k| (kind, *k)));
+        } else {
+            out.push((kind, 1));
+        }
+    }
+    out
 }
 
 fn schedules(search: &Search) -> Vec<(Schedule, u64)> {
@@ -147,10 +174,10 @@ pub(super) fn divisors(n: u64) -> Vec<u64> {
 }
 
 /// One layout of few words: what the rules may be asked about a choice of ranks.
-pub(super) fn ranks(tensor: u64, context: u64, expert: u64) -> Layout {
+pub(super) fn ranks(facts: &Facts, tensor: u64, context: u64, expert: u64) -> Layout {
     Layout {
         tensor_parallel: tensor,
-        sequence_parallel: tensor > 1,
+        sequence_parallel: tensor > 1 && (facts.any_framework || facts.profile.sequence),
         context_parallel: context,
         expert_parallel: expert,
         ..Layout::default()
@@ -173,4 +200,26 @@ fn sorted(list: &[u64]) -> Vec<u64> {
     sort_by(&mut list, Ord::cmp);
     list.dedup();
     list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::Search;
+    use crate::workload::{Batch, ModelSpec, Recipe};
+    use crate::{Catalog, ClusterSpec};
+
+    #[test]
+    fn micro_batches_are_powers_of_two_and_what_halving_leaves() {
+        let model = ModelSpec::from("llama-3.2-1b").resolve("model").unwrap();
+        let (cluster, _) = ClusterSpec::from("8xH100-SXM-80GB").resolve(Catalog::embedded()).unwrap();
+        let batch = Batch { seq_len: 4096, global_batch: 96 };
+        let facts = Facts::new(&model, &Recipe::default(), &cluster, &batch, false);
+        let space = Space::new(&facts, &Search::default());
+        assert_eq!(space.sizes(12), [1, 2, 3, 4, 6, 12]);
+        assert_eq!(space.sizes(8), [1, 2, 4, 8]);
+        assert_eq!(space.sizes(7), [1, 7]);
+        let asked = Search { micro_batches: vec![3, 1, 5], ..Search::default() };
+        assert_eq!(Space::new(&facts, &asked).sizes(12), [1, 3]);
+    }
 }

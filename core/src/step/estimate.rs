@@ -116,7 +116,8 @@ impl Setting<'_> {
     /// The report of one layout.
     #[must_use]
     pub fn report(&self, layout: &Layout) -> StepReport {
-        let times = self.times(layout);
+        let costs = self.costs(layout);
+        let times = self.times_with(layout, &costs);
         let rules = FlopRules {
             seq_len: self.batch.seq_len,
             sequences: self.batch.global_batch as f64,
@@ -136,7 +137,7 @@ impl Setting<'_> {
             mfu: flops.model() / peak,
             hfu: flops.hardware() / peak,
             bottleneck: bottleneck(&times),
-            remedies: super::remedies::remedies(self, layout, &times),
+            remedies: super::remedies::remedies(self, layout, &times, &costs),
             interval80: super::interval::interval(self, seconds),
         }
     }

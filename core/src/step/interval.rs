@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use serde::Deserialize;
+use shardwise_derive::FromJson;
 
 use super::times::Setting;
 use crate::cluster::Cluster;
@@ -13,7 +14,7 @@ use crate::workload::{Model, OpKind};
 const RESIDUALS: &str = include_str!("../../data/efficiency/residuals.json");
 
 /// Spread of one class of runs.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, FromJson)]
 #[serde(deny_unknown_fields)]
 struct Residuals {
     class: String,

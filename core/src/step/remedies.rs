@@ -3,17 +3,20 @@
 use std::borrow::Cow;
 
 use super::report::Remedy;
-use super::times::{Setting, StepTimes};
+use super::times::{Costs, Setting, StepTimes};
+use crate::compute::Slice;
 use crate::layout::{Layout, Recompute, Reshard, Schedule, Sharding};
+use crate::order::sort_by;
 use crate::quantity::Seconds;
-use crate::workload::{Kernels, LossKernel, Optimizer, Recipe};
+use crate::workload::{Kernels, LossKernel, OpKind, Optimizer, Recipe};
 
 /// Savings below this share of the step are not worth a line.
 const WORTH: f64 = 0.005;
 
 /// Changes that keep the mathematics, each with the time it saves, largest first. Whether memory
-/// allows them is another room's question.
-pub(super) fn remedies(s: &Setting<'_>, layout: &Layout, now: &StepTimes) -> Vec<Remedy> {
+/// allows them is another room's question. `costs` are those of the layout as it is: most changes
+/// leave them as they are.
+pub(super) fn remedies(s: &Setting<'_>, layout: &Layout, now: &StepTimes, costs: &Costs) -> Vec<Remedy> {
     let total = now.total();
     let mut out = Vec::new();
     let mut tell = |change: &'static str, times: &StepTimes| {
@@ -22,19 +25,27 @@ pub(super) fn remedies(s: &Setting<'_>, layout: &Layout, now: &StepTimes) -> Vec
             out.push(Remedy { change: Cow::Borrowed(change), saves: Seconds::of(saves) });
         }
     };
+    let slice = |layout: &Layout| Slice::of(layout, s.batch.seq_len);
     for (change, other) in layouts(layout, now) {
-        tell(change, &s.times(&other));
+        let same = slice(&other) == slice(layout);
+        let times = if same { s.times_with(&other, costs) } else { s.times(&other) };
+        tell(change, &times);
     }
-    for (change, recipe) in recipes(s.recipe, now) {
+    for (change, recipe, touches) in recipes(s.recipe, now) {
         let other = Setting::new(s.model, &recipe, s.batch, s.cluster).calibrated(&s.calibration);
-        tell(change, &other.times(layout));
+        let times = match touches {
+            Touches::Step => other.times_with(layout, costs),
+            Touches::Loss => other.times_with(layout, &other.costs_of_loss(layout, costs)),
+            Touches::Kernels => other.times(layout),
+        };
+        tell(change, &times);
     }
     if now.data + now.sharded + now.expert + now.tensor + now.context + now.send > 0.0 {
         let mut other = *s;
         other.fabric = s.fabric.with_network(2.0);
-        tell("a network between nodes twice as fast", &other.times(layout));
+        tell("a network between nodes twice as fast", &other.times_with(layout, costs));
     }
-    out.sort_by(|a, b| b.saves.get().total_cmp(&a.saves.get()));
+    sort_by(&mut out, |a, b| b.saves.get().total_cmp(&a.saves.get()));
     out
 }
 
@@ -77,27 +88,54 @@ fn layouts(layout: &Layout, now: &StepTimes) -> Vec<(&'static str, Layout)> {
     out
 }
 
+/// How much of a step a change of the recipe touches.
+#[derive(Clone, Copy)]
+enum Touches {
+    /// Nothing that a block costs by itself.
+    Step,
+    /// The cost of the blocks with a loss.
+    Loss,
+    /// The cost of every block.
+    Kernels,
+}
+
+impl Setting<'_> {
+    /// Costs after a change that only blocks with a loss feel.
+    fn costs_of_loss(&self, layout: &Layout, costs: &Costs) -> Costs {
+        let mut out = costs.clone();
+        for (block, cost) in self.model.blocks.iter().zip(&mut out.blocks) {
+            if block.ops.iter().any(|op| matches!(op.kind, OpKind::Loss | OpKind::PlainLoss)) {
+                *cost = self.cost(layout, block);
+            }
+        }
+        out
+    }
+}
+
 /// Other kernels and machinery.
-fn recipes(recipe: &Recipe, now: &StepTimes) -> Vec<(&'static str, Recipe)> {
+fn recipes(recipe: &Recipe, now: &StepTimes) -> Vec<(&'static str, Recipe, Touches)> {
     let mut out = Vec::new();
     if recipe.loss == LossKernel::Eager {
-        out.push(("a fused loss", Recipe { loss: LossKernel::FusedLinear, ..recipe.clone() }));
+        let fused = Recipe { loss: LossKernel::FusedLinear, ..recipe.clone() };
+        out.push(("a fused loss", fused, Touches::Loss));
     }
     if recipe.kernels == Kernels::Eager {
-        out.push(("torch.compile", Recipe { kernels: Kernels::Compiled, ..recipe.clone() }));
+        let compiled = Recipe { kernels: Kernels::Compiled, ..recipe.clone() };
+        out.push(("torch.compile", compiled, Touches::Kernels));
     }
     if recipe.optimizer == Optimizer::Adamw {
-        out.push(("a fused optimizer", Recipe { optimizer: Optimizer::AdamwFused, ..recipe.clone() }));
+        let fused = Recipe { optimizer: Optimizer::AdamwFused, ..recipe.clone() };
+        out.push(("a fused optimizer", fused, Touches::Step));
     }
     if now.host > 0.0 {
         let mut graphs = recipe.clone();
         graphs.runtime.cuda_graphs = true;
-        out.push(("recorded CUDA graphs", graphs));
+        out.push(("recorded CUDA graphs", graphs, Touches::Step));
     }
     if let (Some(workers), true) = (recipe.runtime.loader_workers, now.input > 0.0) {
         let mut more = recipe.clone();
         more.runtime.loader_workers = Some(2 * workers);
-        out.push(("twice the loader workers", more));
+        out.push(("twice the loader workers", more, Touches::Step));
     }
     out
 }

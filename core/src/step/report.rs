@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
+use shardwise_derive::ToJson;
 
 use crate::quantity::{Flops, Seconds};
 use crate::term::{Interval80, Terms};
 
 /// What a change would buy.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Remedy {
     /// The change, as a person would say it.
@@ -18,7 +19,7 @@ pub struct Remedy {
 }
 
 /// One optimizer step of the slowest rank, as a sum of the times nothing hides.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct StepReport {
     /// Terms of the step time: compute (forward, recompute, backward), exposed communication by

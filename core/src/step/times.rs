@@ -7,14 +7,14 @@ use crate::collective::{Copies, Fabric, Group};
 use crate::compute::{BlockCost, Machine, Parts, Profile, Slice, selective};
 use crate::layout::{ContextStyle, Layout, Offload, Recompute, Schedule};
 use crate::pipeline::{Stage, bubble};
-use crate::workload::{Batch, BlockKind, Dispatch, Framework, Model, Recipe};
+use crate::workload::{Batch, Block, BlockKind, Dispatch, Framework, Model, Recipe};
 
 use super::partition::Partition;
 use super::states::{self, Traffic};
 
 /// Compute beside communication slows by this share of the shorter of the two.
 /// Source: open corpus, 0.17 to 0.49.
-const CONTENTION: f64 = 0.25;
+pub(super) const CONTENTION: f64 = 0.25;
 /// A prefetched gather never starts exactly with the layer before: this share of the layer stays.
 const PREFETCH_TAIL: f64 = 0.05;
 /// Share of tensor-parallel traffic that stays exposed when products and traffic are interleaved.
@@ -186,12 +186,16 @@ impl<'a> Setting<'a> {
     /// Cost of each distinct block on one rank.
     #[must_use]
     pub fn costs(&self, layout: &Layout) -> Costs {
-        let slice = Slice::of(layout, self.batch.seq_len);
-        let of = |b, wants| BlockCost::new(b, self.recipe, &self.machine, &slice, wants);
-        let blocks = self.model.blocks.iter().map(|b| of(b, true)).collect();
+        let blocks = self.model.blocks.iter().map(|b| self.cost(layout, b)).collect();
         let first = self.model.runs().find(|(b, _)| b.kind == BlockKind::Layer && self.starts_frozen());
-        let first = first.map(|(b, _)| of(b, false));
+        let slice = Slice::of(layout, self.batch.seq_len);
+        let first = first.map(|(b, _)| BlockCost::new(b, self.recipe, &self.machine, &slice, false));
         Costs { blocks, first }
+    }
+
+    /// Cost of a block on one rank.
+    pub(super) fn cost(&self, layout: &Layout, block: &Block) -> BlockCost {
+        BlockCost::new(block, self.recipe, &self.machine, &Slice::of(layout, self.batch.seq_len), true)
     }
 
     /// Seconds of one optimizer step.

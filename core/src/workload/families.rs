@@ -117,7 +117,7 @@ impl Stack {
     }
 
     /// Runs one of several blocks in each of `layers` layers: the `pick(i)`-th in layer `i`.
-    fn alternate(&mut self, layers: u64, blocks: Vec<Block>, pick: impl Fn(u64) -> usize) {
+    fn alternate(&mut self, layers: u64, blocks: Vec<Block>, pick: &dyn Fn(u64) -> usize) {
         let known: Vec<usize> = blocks.into_iter().map(|block| self.add(block)).collect();
         for i in 0..layers {
             if let Some(&index) = known.get(pick(i)) {
@@ -185,6 +185,7 @@ struct Around {
 
 impl Around {
     /// Reads the vocabulary and whether the head is tied; the rest is at its plainest.
+    #[inline(never)]
     fn read(c: &Config<'_>, hidden: u64, norm: NormKind, vocabulary: u64, tied: bool) -> Result<Self> {
         Ok(Self {
             hidden,
@@ -202,6 +203,7 @@ impl Around {
     }
 
     /// The same with the frequencies of rotary embeddings of so many elements.
+    #[inline(never)]
     const fn rotary(mut self, rotated: u64) -> Self {
         self.buffers += rotary_buffers(rotated);
         self
@@ -209,9 +211,19 @@ impl Around {
 
     /// The model, its layers pushed by the caller.
     fn model(self, layers: impl FnOnce(&mut Stack)) -> Model {
+        let mut stack = self.below();
+        layers(&mut stack);
+        self.above(stack)
+    }
+
+    fn below(self) -> Stack {
         let mut stack = Stack::new();
         stack.push(self.embedding(), 1);
-        layers(&mut stack);
+        stack
+    }
+
+    #[inline(never)]
+    fn above(self, mut stack: Stack) -> Model {
         stack.push(self.final_norm(), 1);
         stack.push(self.head(), 1);
         stack.finish(self.hidden, self.vocabulary, self.tied, self.max_positions)
@@ -257,7 +269,7 @@ const fn rotary_buffers(rotated: u64) -> u64 {
 }
 
 /// Whether each layer has a sliding window: as the config lists it, else as `default` says.
-fn sliding_layers(c: &Config<'_>, layers: u64, default: impl Fn(u64) -> bool) -> Result<Vec<bool>> {
+fn sliding_layers(c: &Config<'_>, layers: u64, default: &dyn Fn(u64) -> bool) -> Result<Vec<bool>> {
     let Some(listed) = c.list("layer_types")? else {
         return Ok((0..layers).map(default).collect());
     };
@@ -329,6 +341,7 @@ impl Heads {
     }
 
     /// Causal attention over these heads with nothing special.
+    #[inline(never)]
     const fn attention(self) -> Attention {
         Attention {
             heads: self.heads,
@@ -353,6 +366,7 @@ impl Heads {
 
 /// The usual keys; `head` is the default of `head_dim`, none being `hidden / heads`, and
 /// `kv_heads` that of `num_key_value_heads`, none being all.
+#[inline(never)]
 fn heads(c: &Config<'_>, hidden: u64, heads: u64, kv_heads: Option<u64>, head: Option<u64>) -> Result<Heads> {
     let hidden = c.width(&["hidden_size"], hidden)?;
     let heads = c.count(&["num_attention_heads"], heads)?;
@@ -369,6 +383,7 @@ fn heads(c: &Config<'_>, hidden: u64, heads: u64, kv_heads: Option<u64>, head: O
 }
 
 /// Elements per head when all heads together are as wide as the hidden state.
+#[inline(never)]
 fn head_of(c: &Config<'_>, key: &str, heads: u64, hidden: u64) -> Result<u64> {
     c.divides(key, heads, hidden, "the hidden size")?;
     Ok(hidden / heads)
@@ -376,6 +391,7 @@ fn head_of(c: &Config<'_>, key: &str, heads: u64, hidden: u64) -> Result<u64> {
 
 /// Elements of a head that are rotated: `partial_rotary_factor` of them, given within the rotary
 /// parameters or beside them.
+#[inline(never)]
 fn rotated(c: &Config<'_>, keys: &[&str], head: u64, default: f64) -> Result<u64> {
     let mut factor = c.fraction(keys, default)?;
     for nested in ["rope_parameters", "rope_scaling"] {
@@ -390,6 +406,7 @@ fn rotated(c: &Config<'_>, keys: &[&str], head: u64, default: f64) -> Result<u64
 }
 
 /// The activation a config names.
+#[inline(never)]
 fn act(c: &Config<'_>, keys: &[&str], default: &str) -> Result<Act> {
     act_named(&c.field(keys.first().copied().unwrap_or_default()), c.text(keys, default)?)
 }

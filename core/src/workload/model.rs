@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use shardwise_derive::{FromJson, ToJson};
 
 use super::block::{Block, BlockKind, OpKind};
 use super::config::Config;
@@ -10,7 +11,7 @@ use crate::error::{Error, ErrorCode, Result};
 
 /// What a request may say of a model: the name of a preset (`llama-3.1-8b`, or a Hub id whose
 /// last part is one), or an object: a Hugging Face config, or dimensions by hand.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[serde(transparent)]
 pub struct ModelSpec(pub Value);
 
@@ -67,7 +68,7 @@ pub struct Model {
 }
 
 /// Exact parameter counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct ParameterCounts {
     /// All parameters, shared ones once.
@@ -99,7 +100,7 @@ pub struct ParameterCounts {
 }
 
 /// A model in one line: what a report says about it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct ModelSummary {
     /// What the user called it.

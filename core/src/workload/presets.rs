@@ -4,11 +4,16 @@ use std::sync::OnceLock;
 
 use serde_json::{Map, Value};
 
+use crate::read::parse;
+
 const PRESETS: &str = include_str!("../../data/models/presets.json");
 
 fn presets() -> &'static Map<String, Value> {
     static PARSED: OnceLock<Map<String, Value>> = OnceLock::new();
-    PARSED.get_or_init(|| serde_json::from_str(PRESETS).unwrap_or_default())
+    PARSED.get_or_init(|| match parse(PRESETS) {
+        Ok(Value::Object(all)) => all,
+        _ => Map::new(),
+    })
 }
 
 /// Names of the embedded models, in alphabetical order.

@@ -3,6 +3,7 @@
 //! default; the defaults are what PyTorch and Transformers do when nothing is asked.
 
 use serde::{Deserialize, Serialize};
+use shardwise_derive::{FromJson, ToJson};
 
 use super::runtime::Runtime;
 use crate::error::{Error, ErrorCode, Result, in_range};
@@ -258,7 +259,7 @@ vocabulary! {
 }
 
 /// Low-rank adapters. `alpha` only scales the update: it costs neither memory nor time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Lora {
@@ -291,7 +292,7 @@ impl Default for Lora {
 }
 
 /// Quantisation-aware training.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Qat {
@@ -303,7 +304,7 @@ pub struct Qat {
 }
 
 /// Releases of the libraries that train. None means the newest known.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Versions {
@@ -330,7 +331,7 @@ fn before(version: Option<&str>, major: u64, minor: u64) -> bool {
 /// let recipe: Recipe = serde_json::from_str(r#"{"optimizer": "adamw_fused"}"#).unwrap();
 /// assert_eq!(recipe.compute.name(), "bf16");
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Recipe {

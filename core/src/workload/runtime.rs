@@ -2,6 +2,7 @@
 //! default; answers echo what was assumed.
 
 use serde::{Deserialize, Serialize};
+use shardwise_derive::{FromJson, ToJson};
 
 use crate::error::{Result, in_range};
 use crate::vocabulary::vocabulary;
@@ -51,7 +52,7 @@ vocabulary! {
 /// let r: Runtime = serde_json::from_str(r#"{"cuda_graphs": true}"#).unwrap();
 /// assert!(r.cuda_graphs && r.loader_workers.is_none());
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Runtime {
@@ -85,6 +86,9 @@ pub struct Runtime {
     pub worker_samples_per_second: Option<f64>,
     /// Bytes read from storage per sample; none means 4 bytes a token.
     pub sample_bytes: Option<f64>,
+    /// Samples that one accelerator decodes in a second, where decoding runs there (`DALI`, nvJPEG): workers
+    /// then only read, and the decoder slows the compute beside it.
+    pub gpu_decode_samples_per_second: Option<f64>,
     /// Relative spread (standard deviation) of the ranks' compute time; none means 0.
     pub jitter: Option<f64>,
 }
@@ -97,6 +101,7 @@ impl Runtime {
             ("runtime.loader_workers", self.loader_workers.map(|x| x as f64), 1.0, 4096.0),
             ("runtime.worker_samples_per_second", self.worker_samples_per_second, 1e-6, 1e9),
             ("runtime.sample_bytes", self.sample_bytes, 0.0, 1e12),
+            ("runtime.gpu_decode_samples_per_second", self.gpu_decode_samples_per_second, 1e-6, 1e9),
             ("runtime.jitter", self.jitter, 0.0, 1.0),
         ] {
             if let Some(value) = value {

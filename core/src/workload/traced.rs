@@ -23,18 +23,32 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use shardwise_derive::FromJson;
 
 use super::block::{Block, BlockKind, Stream};
 use super::model::{Model, Run};
 use crate::error::{Result, in_range};
-use crate::read::from_value;
+use crate::read::{FromJson, from_value};
 
 /// `fixed + per_token x tokens`, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 pub struct BytesLine(pub f64, pub f64);
 
+impl FromJson for BytesLine {
+    fn hollow() -> Self {
+        Self::default()
+    }
+
+    fn read(&mut self, value: &Value) -> Result<()> {
+        let mut both = [0.0; 2];
+        both.read(value)?;
+        *self = Self(both[0], both[1]);
+        Ok(())
+    }
+}
+
 /// What a part costs under one mix of number formats.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, FromJson)]
 #[serde(deny_unknown_fields)]
 pub struct TracedBytes {
     /// Left by forward for backward.
@@ -50,7 +64,7 @@ pub struct TracedBytes {
 }
 
 /// The mixes of number formats that were traced.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, FromJson)]
 #[serde(deny_unknown_fields)]
 pub struct Regimes {
     /// All in fp32.
@@ -74,7 +88,7 @@ impl Regimes {
 }
 
 /// A stretch of a traced forward: a unit of FSDP, or what runs between units.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, FromJson)]
 #[serde(deny_unknown_fields)]
 pub struct TracedPart {
     /// The module's name.
@@ -101,7 +115,7 @@ pub struct TracedPart {
     pub regimes: Regimes,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, FromJson)]
 #[serde(deny_unknown_fields)]
 struct Spec {
     #[serde(rename = "model_type")]

@@ -1,6 +1,7 @@
 //! `accuracy KIND FILE`: scores the planner against a corpus of measured runs and prints a table
 //! by source and, last, one line of JSON. `--worst N` shows the N rows furthest off; `--row ID` opens
-//! the memory predicted for one row; `--document DIR` writes `accuracy.md` and its plots there.
+//! the memory predicted for one row; `--choices FILE` holds the layouts of large published runs against
+//! the plans for the same machines; `--document DIR` writes `accuracy.md` and its plots there.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -25,6 +26,31 @@ fn main() -> ExitCode {
         args.drain(i..(i + 2).min(args.len()));
         n
     });
+    if let [flag, file] = args.as_slice()
+        && flag == "--choices"
+    {
+        return match shardwise_tests::throughput::choices(Path::new(file)) {
+            Ok(choices) => {
+                for c in choices {
+                    let against = c.against.as_deref().unwrap_or("runs");
+                    println!(
+                        "{:<18} {:>6} {:<20} {:>+7.1} %  {} | {}  {against}",
+                        c.id,
+                        c.gpus,
+                        c.model,
+                        100.0 * c.excess(),
+                        c.names.1,
+                        c.names.0
+                    );
+                }
+                ExitCode::SUCCESS
+            }
+            Err(e) => {
+                eprintln!("accuracy: {e}");
+                ExitCode::from(2)
+            }
+        };
+    }
     if let [flag, docs] = args.as_slice()
         && flag == "--document"
     {

@@ -10,6 +10,8 @@ use super::row::{Row, Shape};
 
 /// A row as a request.
 pub struct Asked {
+    pub spec: ModelSpec,
+    pub machines: ClusterSpec,
     pub model: Model,
     pub recipe: Recipe,
     pub layout: Layout,
@@ -33,6 +35,8 @@ struct Profile {
     tensor_overlap: Option<bool>,
     /// Recorded graphs, and expert tokens routed by fused kernels.
     graphs: bool,
+    /// Format in which gradients are summed and reduced; none is the framework's own.
+    gradients: Option<&'static str>,
 }
 
 const ALL: &[&str] = &["all-linear"];
@@ -49,6 +53,7 @@ const fn profile(framework: &'static str, kernels: &'static str, attention: &'st
         overlap: None,
         tensor_overlap: None,
         graphs: false,
+        gradients: None,
     }
 }
 
@@ -68,7 +73,9 @@ fn profile_of(row: &Row) -> Profile {
         let attention = if version.starts_with("24.03") { "flash2" } else { "te" };
         // Releases from mid-2026 record graphs and route expert tokens by fused kernels.
         let graphs = release(version) >= (26, 6);
-        return Profile { targets: ATTENTION, graphs, ..profile("megatron", "fused", attention) };
+        // Their performance recipes switch fp32 gradients off (`grad_reduce_in_fp32`).
+        let gradients = Some("bf16");
+        return Profile { targets: ATTENTION, graphs, gradients, ..profile("megatron", "fused", attention) };
     }
     if has("neox") {
         // Its published configs checkpoint every layer.
@@ -138,8 +145,8 @@ pub fn of(row: &Row) -> Result<Asked, String> {
     let profile = profile_of(row);
     let inputs = &row.inputs;
     let gpus = row.gpus.ok_or("GPU count missing")?;
-    let model = model(&row.model)?;
-    let cluster = cluster(row, gpus)?;
+    let (spec, model) = model(&row.model)?;
+    let (machines, cluster) = cluster(row, gpus)?;
     let recipe = recipe(row, &profile, &cluster)?;
     let degree = |x: Option<u64>| x.unwrap_or(1).max(1);
     let p = &row.parallel;
@@ -193,7 +200,7 @@ pub fn of(row: &Row) -> Result<Asked, String> {
         "offload": inputs.offload,
     });
     let layout: Layout = serde_json::from_value(layout).map_err(|e| format!("layout: {e}"))?;
-    Ok(Asked { model, recipe, layout, batch: Batch { seq_len, global_batch }, cluster })
+    Ok(Asked { spec, machines, model, recipe, layout, batch: Batch { seq_len, global_batch }, cluster })
 }
 
 /// Bytes of one copy of the model states on the ranks that share a model.
@@ -241,6 +248,9 @@ fn recipe(row: &Row, profile: &Profile, cluster: &Cluster) -> Result<Recipe, Str
             "targets": if all { ALL } else { profile.targets },
         });
     }
+    if let Some(dtype) = profile.gradients {
+        r["reduce_dtype"] = json!(dtype);
+    }
     if let Some(dtype) = &inputs.params_dtype {
         r["params_dtype"] = json!(dtype);
     }
@@ -272,11 +282,12 @@ fn batch(row: &Row, dp: u64, pp: u64, seq_len: u64) -> (u64, u64) {
 }
 
 /// A preset when the name finds one of the same shape, else the dimensions.
-fn model(shape: &Shape) -> Result<Model, String> {
-    if let Ok(model) = ModelSpec::from(shape.name.as_str()).resolve("model") {
+fn model(shape: &Shape) -> Result<(ModelSpec, Model), String> {
+    let preset = ModelSpec::from(shape.name.as_str());
+    if let Ok(model) = preset.resolve("model") {
         let same = Some(model.layers()) == shape.layers && Some(model.hidden) == shape.hidden;
         if same {
-            return Ok(model);
+            return Ok((preset, model));
         }
     }
     let mut m = Map::new();
@@ -299,10 +310,12 @@ fn model(shape: &Shape) -> Result<Model, String> {
     m.insert("model_type".into(), json!("dimensions"));
     m.insert("gated_mlp".into(), json!(shape.gated_mlp.unwrap_or(true)));
     m.insert("tied_embeddings".into(), json!(shape.tied_embeddings.unwrap_or(false)));
-    ModelSpec(Value::Object(m)).resolve("model").map_err(|e| format!("model: {e}"))
+    let spec = ModelSpec(Value::Object(m));
+    let model = spec.resolve("model").map_err(|e| format!("model: {e}"))?;
+    Ok((spec, model))
 }
 
-fn cluster(row: &Row, gpus: u64) -> Result<Cluster, String> {
+fn cluster(row: &Row, gpus: u64) -> Result<(ClusterSpec, Cluster), String> {
     let catalog = Catalog::embedded();
     let asked = row.inputs.accelerator.as_deref();
     // The row's own words where the catalogue knows them: a board may be named there more exactly.
@@ -328,24 +341,25 @@ fn cluster(row: &Row, gpus: u64) -> Result<Cluster, String> {
     if let Some(network) = row.interconnect_inter.as_deref().and_then(|text| network(text, per_node)) {
         m["networks"] = json!([network]);
     }
-    let link = row.interconnect_intra.as_deref().and_then(|text| link(text, accelerator));
+    let link =
+        row.interconnect_intra.as_deref().and_then(|text| link(text, part.name.starts_with("GeForce")));
     if let Some(link) = link {
         m["link"] = json!(link);
     }
     let machines: Machines = serde_json::from_value(m).map_err(|e| format!("cluster: {e}"))?;
     let spec = ClusterSpec::Full(Box::new(machines));
     let (cluster, _) = spec.resolve(Catalog::embedded()).map_err(|e| format!("cluster: {e}"))?;
-    Ok(cluster)
+    Ok((spec, cluster))
 }
 
 /// The link a row names, when it is not the accelerator's own. Drivers of consumer boards do not
 /// let them read each other's memory.
-fn link(text: &str, accelerator: &str) -> Option<&'static str> {
+fn link(text: &str, consumer: bool) -> Option<&'static str> {
     if !text.starts_with("PCIe") {
         return None;
     }
     let old = text.contains("old") || text.contains("3.0");
-    Some(match (accelerator.starts_with("rtx-"), old) {
+    Some(match (consumer, old) {
         (true, true) => "pcie3-p2p-off",
         (true, false) => "pcie4-p2p-off",
         (false, true) => "pcie3x16",

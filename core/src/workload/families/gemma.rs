@@ -71,11 +71,11 @@ pub(super) fn gemma2(c: &Config<'_>) -> Result<Model> {
     s.attention.eager_only = true;
     let window = c.opt(&["sliding_window"])?.or(Some(4096));
     let layers = c.layers(&["num_hidden_layers"], 26)?;
-    let sliding = sliding_layers(c, layers, |i| i.is_multiple_of(2))?;
+    let sliding = sliding_layers(c, layers, &|i| i.is_multiple_of(2))?;
     let tied = c.flag(&["tie_word_embeddings"], true)?;
     let softcap = capped(c, "final_logit_softcapping", true)?;
     Ok(around(c, s, 256_000, tied, 1, softcap)?.model(|stack| {
-        stack.alternate(layers, vec![sandwich(s), sandwich(s.windowed(window))], |i| at(&sliding, i));
+        stack.alternate(layers, vec![sandwich(s), sandwich(s.windowed(window))], &|i| at(&sliding, i));
     }))
 }
 
@@ -92,11 +92,11 @@ fn gemma3_decoder(c: &Config<'_>, tied: bool) -> Result<Model> {
     let window = c.opt(&["sliding_window"])?.or(Some(4096));
     let layers = c.layers(&["num_hidden_layers"], 26)?;
     let pattern = c.count(&["sliding_window_pattern"], 6)?;
-    let sliding = sliding_layers(c, layers, |i| !(i + 1).is_multiple_of(pattern))?;
+    let sliding = sliding_layers(c, layers, &|i| !(i + 1).is_multiple_of(pattern))?;
     let kinds = u64::from(sliding.contains(&true)) + u64::from(sliding.contains(&false));
     let softcap = capped(c, "final_logit_softcapping", false)?;
     Ok(around(c, s, 262_208, tied, kinds, softcap)?.model(|stack| {
-        stack.alternate(layers, vec![sandwich(s), sandwich(s.windowed(window))], |i| at(&sliding, i));
+        stack.alternate(layers, vec![sandwich(s), sandwich(s.windowed(window))], &|i| at(&sliding, i));
     }))
 }
 

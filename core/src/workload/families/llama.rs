@@ -78,6 +78,7 @@ pub(super) struct Shape {
 
 impl Shape {
     /// The Llama layer: no biases but those asked for by `attention_bias` and `mlp_bias`.
+    #[inline(never)]
     pub(super) fn llama(c: &Config<'_>, h: Heads, ffn: u64) -> Result<Self> {
         let bias = c.flag(&["attention_bias"], false)?;
         let mut attention = h.attention();
@@ -101,12 +102,14 @@ impl Shape {
     }
 
     /// The same with no biases at all.
+    #[inline(never)]
     pub(super) fn without_biases(mut self) -> Self {
         (self.qkv_bias, self.out_bias) = (false, false);
         self.without_mlp_bias()
     }
 
     /// The same with no biases in the feed-forward network.
+    #[inline(never)]
     pub(super) fn without_mlp_bias(mut self) -> Self {
         if let Ffn::Gated { bias, .. } = &mut self.ffn {
             *bias = false;
@@ -114,6 +117,7 @@ impl Shape {
         self
     }
 
+    #[inline(never)]
     pub(super) const fn windowed(mut self, window: Option<u64>) -> Self {
         self.attention.window = window;
         self
@@ -194,7 +198,7 @@ pub(super) fn feed_forward(b: &mut BlockBuilder, x: Slot, hidden: u64, ffn: Ffn)
 
 /// A decoder whose layers are all alike.
 pub(super) fn uniform(c: &Config<'_>, s: Shape, vocabulary: u64, layers: u64) -> Result<Model> {
-    decoder(c, s, vocabulary, layers, vec![layer(s)], |_| 0)
+    decoder(c, s, vocabulary, layers, vec![layer(s)], &|_| 0)
 }
 
 /// A decoder whose layer `i` has the `pick(i)`-th of two shapes.
@@ -203,7 +207,7 @@ pub(super) fn mixed(
     shapes: &[Shape; 2],
     vocabulary: u64,
     layers: u64,
-    pick: impl Fn(u64) -> usize,
+    pick: &dyn Fn(u64) -> usize,
 ) -> Result<Model> {
     let [s, _] = *shapes;
     decoder(c, s, vocabulary, layers, shapes.map(layer).into(), pick)
@@ -216,7 +220,7 @@ pub(super) fn decoder(
     vocabulary: u64,
     layers: u64,
     blocks: Vec<Block>,
-    pick: impl Fn(u64) -> usize,
+    pick: &dyn Fn(u64) -> usize,
 ) -> Result<Model> {
     let mut around = Around::read(c, s.h.hidden, s.norm, vocabulary, false)?;
     if s.rotary.is_some() {
@@ -260,8 +264,8 @@ fn qwen(c: &Config<'_>, s: Shape) -> Result<Model> {
     };
     let first = c.count_or_none(&["max_window_layers"], 28)?;
     let layers = c.layers(&["num_hidden_layers"], 32)?;
-    let sliding = sliding_layers(c, layers, |i| window.is_some() && i >= first)?;
-    mixed(c, &[s, s.windowed(window)], 151_936, layers, |i| at(&sliding, i))
+    let sliding = sliding_layers(c, layers, &|i| window.is_some() && i >= first)?;
+    mixed(c, &[s, s.windowed(window)], 151_936, layers, &|i| at(&sliding, i))
 }
 
 /// `olmo2`: norms behind attention and feed-forward, QK-norm over the whole projection.
@@ -280,7 +284,7 @@ pub(super) fn olmo2(c: &Config<'_>) -> Result<Model> {
     b.add(x, out);
     let block = b.finish();
     let layers = c.layers(&["num_hidden_layers"], 32)?;
-    decoder(c, s, 50_304, layers, vec![block], |_| 0)
+    decoder(c, s, 50_304, layers, vec![block], &|_| 0)
 }
 
 /// A decoder given by its dimensions alone.
@@ -343,5 +347,5 @@ pub(super) fn dimensions(c: &Config<'_>) -> Result<Model> {
         ..s
     };
     let dense = c.count_or_none(&["dense_layers"], 0)?.min(layers);
-    mixed(c, &[s, routed], vocabulary, layers, |i| usize::from(i >= dense))
+    mixed(c, &[s, routed], vocabulary, layers, &|i| usize::from(i >= dense))
 }

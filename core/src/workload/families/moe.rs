@@ -79,9 +79,9 @@ pub(super) fn qwen2_moe(c: &Config<'_>) -> Result<Model> {
     let routed = qwen_routed(c)?;
     let layers = c.layers(&["num_hidden_layers"], 24)?;
     let until = c.count_or_none(&["max_window_layers"], 28)?;
-    let sliding = sliding_layers(c, layers, |i| window.is_some() && i.is_multiple_of(2) && i < until)?;
+    let sliding = sliding_layers(c, layers, &|i| window.is_some() && i.is_multiple_of(2) && i < until)?;
     let shapes = [dense, sparse, dense.windowed(window), sparse.windowed(window)];
-    decoder(c, dense, 151_936, layers, shapes.map(layer).into(), |i| routed(i) + 2 * at(&sliding, i))
+    decoder(c, dense, 151_936, layers, shapes.map(layer).into(), &|i| routed(i) + 2 * at(&sliding, i))
 }
 
 /// `qwen3_moe`: QK-norm per head, no shared expert.
@@ -96,7 +96,7 @@ pub(super) fn qwen3_moe(c: &Config<'_>) -> Result<Model> {
     let routing = routing(c, &["num_experts", "num_local_experts"], 128, 8)?;
     let width = c.int_or(&["moe_intermediate_size"], 768)?;
     let sparse = Shape { ffn: routing.gated(width, softmax_router(c)?, Shared::None), ..dense };
-    mixed(c, &[dense, sparse], 151_936, c.layers(&["num_hidden_layers"], 24)?, qwen_routed(c)?)
+    mixed(c, &[dense, sparse], 151_936, c.layers(&["num_hidden_layers"], 24)?, &qwen_routed(c)?)
 }
 
 /// `olmoe`: QK-norm over the whole projection.
@@ -137,8 +137,8 @@ pub(super) fn gpt_oss(c: &Config<'_>) -> Result<Model> {
     };
     let window = c.opt(&["sliding_window"])?.or(Some(128));
     let layers = c.layers(&["num_hidden_layers"], 36)?;
-    let sliding = sliding_layers(c, layers, |i| i.is_multiple_of(2))?;
-    mixed(c, &[s, s.windowed(window)], 201_088, layers, |i| at(&sliding, i))
+    let sliding = sliding_layers(c, layers, &|i| i.is_multiple_of(2))?;
+    mixed(c, &[s, s.windowed(window)], 201_088, layers, &|i| at(&sliding, i))
 }
 
 /// Multi-head latent attention (DeepSeek-V2, section 2.1): keys and values come from a latent of
@@ -223,7 +223,7 @@ fn deepseek(
     vocabulary: u64,
 ) -> Result<Model> {
     let around = Around::read(c, l.hidden, NormKind::Rms, vocabulary, false)?.rotary(l.rope);
-    Ok(around.model(|stack| stack.alternate(layers, blocks, |i| usize::from(i >= dense))))
+    Ok(around.model(|stack| stack.alternate(layers, blocks, &|i| usize::from(i >= dense))))
 }
 
 /// The experts every token passes through, as one network.

@@ -79,7 +79,7 @@ pub(super) fn stablelm(c: &Config<'_>) -> Result<Model> {
     let out = b.dropout(out, dropout);
     b.add(x, out);
     let block = b.finish();
-    decoder(c, s, 50_304, c.layers(&["num_hidden_layers"], 32)?, vec![block], |_| 0)
+    decoder(c, s, 50_304, c.layers(&["num_hidden_layers"], 32)?, vec![block], &|_| 0)
 }
 
 /// `cohere` (Command R): one norm, attention and feed-forward in parallel, scaled logits.
@@ -129,7 +129,7 @@ pub(super) fn glm(c: &Config<'_>) -> Result<Model> {
 /// `glm4`: the same with norms behind attention and feed-forward too.
 pub(super) fn glm4(c: &Config<'_>) -> Result<Model> {
     let s = glm_shape(c)?;
-    decoder(c, s, 151_552, c.layers(&["num_hidden_layers"], 40)?, vec![sandwich(s)], |_| 0)
+    decoder(c, s, 151_552, c.layers(&["num_hidden_layers"], 40)?, vec![sandwich(s)], &|_| 0)
 }
 
 /// A layer of Llama 4: rotated layers see chunks and normalise q and k behind the rotation, the
@@ -195,7 +195,7 @@ pub(super) fn llama4_text(c: &Config<'_>) -> Result<Model> {
     let blocks = [(dense, false), (sparse, false), (dense, true), (sparse, true)]
         .map(|(ffn, rotated)| llama4_layer(Shape { ffn, ..base }, rotated, normed, tuned));
     let pick = |i| usize::from(routed(i)) + 2 * usize::from(turned(i));
-    decoder(c, base, 202_048, layers, blocks.into(), pick)
+    decoder(c, base, 202_048, layers, blocks.into(), &pick)
 }
 
 /// `llama4`: the language model inside a multimodal config; the vision tower is left out.

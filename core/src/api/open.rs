@@ -1,0 +1,221 @@
+//! What a plan may choose beside the layout: machines and their number, optimizer, number format and
+//! batch.
+
+use super::estimate::{check_model, resolve_cluster};
+use super::request::PlanRequest;
+use crate::assumption::Assumption;
+use crate::cluster::{Catalog, Cluster, ClusterSpec};
+use crate::error::{Error, ErrorCode, Result};
+use crate::layout::Layout;
+use crate::workload::{Batch, Model, Recipe};
+
+/// Combinations of machines, recipes and batches, at most.
+const MOST: usize = 2048;
+
+/// Every choice of each kind; the request's own is the first.
+pub(super) struct Open {
+    pub(super) machines: Vec<(Cluster, Vec<Assumption>)>,
+    pub(super) recipes: Vec<Recipe>,
+    pub(super) batches: Vec<Batch>,
+}
+
+impl Open {
+    pub(super) fn new(request: &PlanRequest, model: &Model) -> Result<Self> {
+        let open = Self {
+            machines: machines(request)?,
+            recipes: recipes(request, model)?,
+            batches: batches(request),
+        };
+        let all = open.machines.len() * open.recipes.len() * open.batches.len();
+        if all > MOST {
+            let allowed = format!("at most {MOST} combinations of machines, recipes and batches");
+            return Err(Error::new("search", ErrorCode::OutOfRange, all, allowed));
+        }
+        Ok(open)
+    }
+}
+
+fn machines(request: &PlanRequest) -> Result<Vec<(Cluster, Vec<Assumption>)>> {
+    let search = &request.search;
+    let given = resolve_cluster(&request.cluster, &request.catalog)?;
+    let gpus = given.0.gpus();
+    let mut named = vec![given];
+    for spec in &request.alternatives {
+        named.push(resolve_cluster(spec, &request.catalog).map_err(|e| e.under("alternatives"))?);
+    }
+    for name in &search.instances {
+        if name == "any" {
+            let vendor = named.first().map_or("", |(c, _)| &c.vendor).to_owned();
+            named.extend(shapes(request, &vendor, gpus)?);
+        } else {
+            let shape = resolve_cluster(&ClusterSpec::from(name.as_str()), &request.catalog);
+            named.push(as_many(shape.map_err(|e| e.under("search.instances"))?, gpus));
+        }
+    }
+    let mut out: Vec<(Cluster, Vec<Assumption>)> = Vec::new();
+    let mut put = |cluster: Cluster, assumptions: &Vec<Assumption>| {
+        if !out.iter().any(|(known, _)| *known == cluster) {
+            out.push((cluster, assumptions.clone()));
+        }
+    };
+    for (cluster, assumptions) in named {
+        for &nodes in &search.nodes {
+            put(Cluster { nodes, ..cluster.clone() }, &assumptions);
+        }
+        if search.nodes.is_empty() {
+            put(cluster, &assumptions);
+        }
+    }
+    Ok(out)
+}
+
+/// As many nodes as have so many accelerators.
+fn as_many((cluster, assumptions): (Cluster, Vec<Assumption>), gpus: u64) -> (Cluster, Vec<Assumption>) {
+    let nodes = gpus.div_ceil(u64::from(cluster.gpus_per_node).max(1));
+    (Cluster { nodes: u32::try_from(nodes).unwrap_or(u32::MAX), ..cluster }, assumptions)
+}
+
+/// Every priced cloud shape with parts of a vendor, in the catalogue's order.
+fn shapes(request: &PlanRequest, vendor: &str, gpus: u64) -> Result<Vec<(Cluster, Vec<Assumption>)>> {
+    let own = Catalog::embedded().with_overrides(request.catalog.clone())?;
+    let mut names: Vec<&str> = own.rows().instances.iter().map(|row| row.name.as_str()).collect();
+    names.dedup();
+    let mut out = Vec::new();
+    for name in names {
+        let Ok((cluster, assumptions)) = ClusterSpec::from(name).resolve(&own) else { continue };
+        if cluster.vendor == vendor && cluster.price(request.run.price).is_some() {
+            out.push(as_many((cluster, assumptions), gpus));
+        }
+    }
+    Ok(out)
+}
+
+fn recipes(request: &PlanRequest, model: &Model) -> Result<Vec<Recipe>> {
+    let (own, search) = (&request.recipe, &request.search);
+    let mut out = Vec::new();
+    let optimizers =
+        if search.optimizers.is_empty() { vec![own.optimizer] } else { search.optimizers.clone() };
+    let computes = if search.computes.is_empty() { vec![own.compute] } else { search.computes.clone() };
+    for &optimizer in &optimizers {
+        for &compute in &computes {
+            let recipe = Recipe { optimizer, compute, ..own.clone() };
+            recipe.validate().map_err(|e| e.under("recipe"))?;
+            check_model(model, &recipe, &Layout::default(), request.seq_len)?;
+            if !out.contains(&recipe) {
+                out.push(recipe);
+            }
+        }
+    }
+    Ok(out)
+}
+
+fn batches(request: &PlanRequest) -> Vec<Batch> {
+    let given = Batch { seq_len: request.seq_len, global_batch: request.global_batch };
+    let Some([low, high]) = request.search.global_batch_range else { return vec![given] };
+    let mut sizes: Vec<u64> = Vec::new();
+    let mut size = given.global_batch;
+    while size.is_multiple_of(2) && size / 2 >= low {
+        size /= 2;
+    }
+    while size <= high {
+        if size >= low {
+            sizes.push(size);
+        }
+        size = size.saturating_mul(2);
+    }
+    if sizes.is_empty() {
+        return vec![given];
+    }
+    sizes.into_iter().map(|global_batch| Batch { global_batch, ..given }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::api::{PlanAnswer, PlanRequest, plan};
+    use serde_json::{Value, json};
+
+    fn ask(search: Value) -> PlanAnswer {
+        let request: PlanRequest = serde_json::from_value(json!({
+            "model": "llama-3.2-1b", "cluster": "2x8xH100-SXM-80GB", "seq_len": 4096, "global_batch": 64,
+            "recipe": {"framework": "torchtitan"}, "run": {"tokens": 1e10}, "search": search,
+        }))
+        .unwrap();
+        plan(&request).unwrap()
+    }
+
+    #[test]
+    fn more_machines_are_faster_and_fewer_cheaper() {
+        let fast = ask(json!({"nodes": [1, 2, 4]}));
+        let cheap = ask(json!({"nodes": [1, 2, 4], "objective": "cost"}));
+        assert_eq!((fast.chosen.unwrap().nodes, cheap.chosen.as_ref().unwrap().nodes), (4, 1));
+        let run = |a: &PlanAnswer| a.best.run.clone().unwrap();
+        let money = |a: &PlanAnswer| run(a).cost.unwrap().total();
+        // Money under a deadline: two nodes are the fewest that are in time.
+        let deadline = 0.7 * run(&cheap).time.get();
+        let timely = ask(json!({"nodes": [1, 2, 4], "objective": "cost", "deadline": deadline}));
+        assert_eq!(timely.chosen.as_ref().unwrap().nodes, 2);
+        assert!(run(&timely).time.get() <= deadline && money(&timely) >= money(&cheap));
+        // Time under a budget: what the cheapest costs and a little more.
+        let budget = 1.001 * money(&timely).get();
+        let thrifty = ask(json!({"nodes": [1, 2, 4], "budget": budget}));
+        assert!(money(&thrifty).get() <= budget && run(&thrifty).time <= run(&timely).time);
+    }
+
+    #[test]
+    fn a_choice_left_open_is_never_worse_than_one_made() {
+        let own = ask(json!({"objective": "headroom"}));
+        let open = ask(json!({"objective": "headroom", "optimizers": ["adamw", "adamw_8bit"],
+                              "computes": ["bf16", "fp8"]}));
+        assert!(open.best.fit.headroom > own.best.fit.headroom);
+        assert_eq!(open.chosen.unwrap().optimizer.name(), "adamw_8bit");
+        assert!(open.ranked.iter().all(|line| line.optimizer.is_some() && line.compute.is_some()));
+    }
+
+    #[test]
+    fn a_range_of_batches_is_weighed_by_tokens() {
+        let own = ask(json!({}));
+        let range = ask(json!({"global_batch_range": [32, 256]}));
+        let chosen = range.chosen.unwrap().global_batch;
+        assert!([32, 64, 128, 256].contains(&chosen));
+        let rate = |a: &super::super::EstimateAnswer| a.step.tokens_per_second();
+        assert!(rate(&range.best) >= rate(&own.best));
+        assert_eq!(range.best.global_batch, chosen);
+    }
+
+    #[test]
+    fn any_shape_of_the_catalogue_may_be_had() {
+        let open =
+            ask(json!({"instances": ["any"], "objective": "cost", "shardings": ["fsdp2"], "list": 50}));
+        let own = ask(json!({"objective": "cost", "shardings": ["fsdp2"]}));
+        let money = |a: &PlanAnswer| a.best.run.as_ref().unwrap().cost.as_ref().unwrap().total();
+        assert!(money(&open) <= money(&own));
+        assert!(open.ranked[0].machines.is_some());
+        // One shape that has the same GPUs for less.
+        let named = ask(json!({"instances": ["p4d.24xlarge"]}));
+        assert_eq!(named.chosen.unwrap().gpus, 16);
+    }
+
+    #[test]
+    fn the_least_expected_bill_counts_losses() {
+        let request = |objective: &str| -> PlanRequest {
+            serde_json::from_value(json!({
+                "model": "llama-3.2-1b", "cluster": "8xH100-SXM-80GB", "seq_len": 4096, "global_batch": 64,
+                "recipe": {"framework": "torchtitan"}, "search": {"shardings": ["fsdp2"], "nodes": [1, 4], "objective": objective},
+                "run": {"tokens": 1e9, "price": "spot", "checkpoint": {}, "faults": {"per_node_hour": 0.2}},
+            }))
+            .unwrap()
+        };
+        let bill = |request: &PlanRequest| {
+            let answer = plan(request).unwrap();
+            answer.ranked.first().unwrap().expected_cost.unwrap()
+        };
+        let least = bill(&request("expected_cost"));
+        for nodes in [1, 4] {
+            let mut one = request("cost");
+            one.search.nodes = vec![nodes];
+            assert!(bill(&one) >= least, "{nodes} nodes");
+        }
+        let without = PlanRequest { run: Default::default(), ..request("expected_cost") };
+        assert_eq!(plan(&without).unwrap_err().field, "search");
+    }
+}
