@@ -2,6 +2,7 @@
 
 /** Request and answer of each verb. */
 export interface Verbs {
+  calibrate: { request: CalibrateRequest; answer: CalibrateAnswer };
   catalog: { request: CatalogRequest; answer: CatalogRows };
   compare: { request: CompareRequest; answer: CompareAnswer };
   describe_model: { request: DescribeModelRequest; answer: ModelSummary };
@@ -129,6 +130,47 @@ export type Backend = "nccl" | "rccl" | "gloo" | "mpi";
 /** How the frozen base of QLoRA is stored. */
 export type BaseQuantization = "nf4" | "fp4" | "int8" | "gptq_int4";
 
+/** An amount of memory or traffic, in bytes. Prints as GiB (2^30).
+ * 
+ * ```
+ * use shardwise::Bytes;
+ * let weights = Bytes::new(16_060_522_496.0).unwrap();
+ * assert_eq!(weights.to_string(), "14.96 GiB");
+ * ``` */
+export type Bytes = number;
+
+/** Asks what measured runs teach. */
+export interface CalibrateRequest {
+  /** Version of this format. */
+  schema_version?: number;
+  /** What was measured: 1 to 64 runs. */
+  runs: MeasuredRun[];
+}
+
+/** Factors on times; 1 is the published value, above 1 is slower.
+ * 
+ * ```
+ * use shardwise::calibrate::Calibration;
+ * let c: Calibration = serde_json::from_str(r#"{"matmul": 1.08}"#).unwrap();
+ * assert_eq!((c.matmul, c.network), (1.08, 1.0));
+ * ``` */
+export interface CalibrationInput {
+  /** Matrix products. */
+  matmul?: number;
+  /** Attention. */
+  attention?: number;
+  /** Memory-bound work: norms, activations, casts, loss, optimizer. */
+  memory?: number;
+  /** Traffic between accelerators. */
+  network?: number;
+  /** Issuing kernels. */
+  host?: number;
+  /** Memory of tensors. */
+  allocated?: number;
+  /** Standard deviation of ln(measured / predicted) of step times; none means as in published runs. */
+  spread?: number | null;
+}
+
 /** Asks for the catalogue, with rows of the user's own. */
 export interface CatalogRequest {
   /** Catalogue rows of the user's own. */
@@ -240,6 +282,8 @@ export interface EstimateRequest {
   layout?: LayoutInput;
   /** How much is trained, and at which price. */
   run?: Run;
+  /** What measured runs taught: the answer's `calibration` of `calibrate`. */
+  calibration?: CalibrationInput;
   /** Catalogue rows of the user's own. */
   catalog?: CatalogRowsInput;
 }
@@ -561,6 +605,16 @@ export interface Machines {
 /** A name from the catalogue, or the thing in full. */
 export type MachinesOrName = string | Machines;
 
+/** One run: what was asked of it, and what a clock and a memory reading said. */
+export interface MeasuredRun {
+  /** The run as a request for an estimate, without a calibration of its own. */
+  estimate: EstimateRequest;
+  /** Seconds of a steady optimizer step. */
+  step_time?: Seconds | null;
+  /** Peak of tensors on the fullest rank, in bytes, as `torch.cuda.max_memory_allocated` reports it. */
+  allocated?: Bytes | null;
+}
+
 /** What is trained. */
 export type Method = "full" | "lora" | "qlora" | "qat" | "qat_lora";
 
@@ -647,6 +701,8 @@ export interface PlanRequest {
   current?: LayoutInput | null;
   /** How much is trained, and at which price. */
   run?: Run;
+  /** What measured runs taught: the answer's `calibration` of `calibrate`. */
+  calibration?: CalibrationInput;
   /** Catalogue rows of the user's own. */
   catalog?: CatalogRowsInput;
 }
@@ -1126,15 +1182,6 @@ export interface Assumption {
   why: string;
 }
 
-/** An amount of memory or traffic, in bytes. Prints as GiB (2^30).
- * 
- * ```
- * use shardwise::Bytes;
- * let weights = Bytes::new(16_060_522_496.0).unwrap();
- * assert_eq!(weights.to_string(), "14.96 GiB");
- * ``` */
-export type Bytes = number;
-
 /** A rate of transfer, in bytes per second. Prints as GB/s (10^9). */
 export type BytesPerSecond = number;
 
@@ -1142,6 +1189,49 @@ export type BytesPerSecond = number;
 export interface BytesTerms {
   total: Bytes;
   terms: Term[];
+}
+
+/** What the runs taught. */
+export interface CalibrateAnswer {
+  /** Version of this format. */
+  schema_version: number;
+  /** To be given to later requests as it is. */
+  calibration: Calibration;
+  /** Each constant with its uncertainty. */
+  constants: Learnt[];
+  /** Root mean square of ln(measured / predicted) of step times with the published values; none
+   * where no time was measured. */
+  before: number | null;
+  /** The same with the constants learnt. */
+  after: number | null;
+  /** Run by run, measured and predicted. */
+  runs: Residual[];
+  /** In words. */
+  summary: string;
+}
+
+/** Factors on times; 1 is the published value, above 1 is slower.
+ * 
+ * ```
+ * use shardwise::calibrate::Calibration;
+ * let c: Calibration = serde_json::from_str(r#"{"matmul": 1.08}"#).unwrap();
+ * assert_eq!((c.matmul, c.network), (1.08, 1.0));
+ * ``` */
+export interface Calibration {
+  /** Matrix products. */
+  matmul: number;
+  /** Attention. */
+  attention: number;
+  /** Memory-bound work: norms, activations, casts, loss, optimizer. */
+  memory: number;
+  /** Traffic between accelerators. */
+  network: number;
+  /** Issuing kernels. */
+  host: number;
+  /** Memory of tensors. */
+  allocated: number;
+  /** Standard deviation of ln(measured / predicted) of step times; none means as in published runs. */
+  spread?: number | null;
 }
 
 /** Every kind of row: what the catalogue lists, and the form of a file a user brings. */
@@ -1560,6 +1650,20 @@ export interface Layout {
   sync_every_micro_batch: boolean;
 }
 
+/** One constant after the fit. */
+export interface Learnt {
+  /** Which. */
+  name: string;
+  /** Factor on the published value. */
+  factor: number;
+  /** Lower end of its 80 % interval. */
+  low: number;
+  /** Upper end. */
+  high: number;
+  /** Share of the prior's variance that the measurements took away, from 0 (nothing learnt) to 1. */
+  learnt: number;
+}
+
 /** One kind of link. Rates are one direction. */
 export interface Link {
   /** Short name, unique. */
@@ -1943,6 +2047,24 @@ export interface RequestError {
   allowed: string;
   /** The whole as a sentence. */
   message: string;
+}
+
+/** A run beside its predictions. */
+export interface Residual {
+  /** How a person names the layout. */
+  name: string;
+  /** Measured step time. */
+  step_time: Seconds | null;
+  /** Step time with the published values. */
+  step_time_before: Seconds;
+  /** Step time with the constants learnt. */
+  step_time_after: Seconds;
+  /** Measured peak of tensors. */
+  allocated: Bytes | null;
+  /** Peak of tensors as published readings have it. */
+  allocated_before: Bytes;
+  /** The same with the factor learnt. */
+  allocated_after: Bytes;
 }
 
 /** What a run may come to when the state is saved and nodes are lost. */

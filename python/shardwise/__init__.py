@@ -19,14 +19,26 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ._cluster import Cluster
-    from ._results import Catalog, Estimate, ModelDescription, Plan
+    from ._results import Calibrated, Catalog, Estimate, ModelDescription, Plan, SideBySide
     from ._sweep import Sweep, sweep
-    from ._verbs import catalog, describe_model, estimate, estimate_request, plan, plan_request
+    from ._verbs import (
+        calibrate,
+        catalog,
+        compare,
+        compare_request,
+        describe_model,
+        estimate,
+        estimate_request,
+        plan,
+        plan_request,
+        why_not,
+    )
     from .torch import Description, DoesNotFit, describe, prelaunch
 
 __version__ = version()
 
 __all__ = [
+    "Calibrated",
     "Catalog",
     "Cluster",
     "Description",
@@ -35,11 +47,15 @@ __all__ = [
     "Estimate",
     "ModelDescription",
     "Plan",
+    "SideBySide",
     "Sweep",
     "__version__",
+    "calibrate",
     "call",
     "call_text",
     "catalog",
+    "compare",
+    "compare_request",
     "describe",
     "describe_model",
     "estimate",
@@ -50,6 +66,7 @@ __all__ = [
     "preset_names",
     "sweep",
     "version",
+    "why_not",
 ]
 
 # What is loaded at first use, by the module that holds it: the import stays quick, and torch is
@@ -58,14 +75,18 @@ _LATER = {
     "torch": ("Description", "DoesNotFit", "describe", "prelaunch"),
     "_cluster": ("Cluster",),
     "_sweep": ("Sweep", "sweep"),
-    "_results": ("Catalog", "Estimate", "ModelDescription", "Plan"),
+    "_results": ("Calibrated", "Catalog", "Estimate", "ModelDescription", "Plan", "SideBySide"),
     "_verbs": (
+        "calibrate",
         "catalog",
+        "compare",
+        "compare_request",
         "describe_model",
         "estimate",
         "estimate_request",
         "plan",
         "plan_request",
+        "why_not",
     ),
 }
 _HOME = {name: module for module, names in _LATER.items() for name in names}

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
+    import os
+
     from torch import nn
     from torch.distributed.device_mesh import DeviceMesh
 
@@ -20,6 +22,13 @@ class Applied:
     @property
     def _opened(self) -> EstimateAnswer:
         return cast("Plan | Estimate", self).best
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """The layout as a request for an estimate: it gives the plan's very figures."""
+        from ._verbs import chosen
+
+        return chosen(cast("Plan | Estimate", self))
 
     @property
     def micro_batch(self) -> int:
@@ -52,11 +61,17 @@ class Applied:
 
         return dataloader_kwargs(cast("Plan | Estimate", self))
 
-    def watch(self, model: nn.Module | None = None, *, steps: int = 3) -> Watch:
-        """Compares the prediction with the first real steps."""
+    def watch(
+        self,
+        model: nn.Module | None = None,
+        *,
+        steps: int = 3,
+        save: str | os.PathLike[str] | None = None,
+    ) -> Watch:
+        """Compares the prediction with the first real steps; ``save`` keeps what they teach."""
         from .torch import Watch
 
-        return Watch(cast("Plan | Estimate", self), model, steps=steps)
+        return Watch(cast("Plan | Estimate", self), model, steps=steps, save=save)
 
     def export(self, to: str, *, layer_classes: Sequence[str] = ()) -> str:
         """The layout in the words of a tool: ``accelerate``, ``deepspeed``, ``torchtitan``, ..."""

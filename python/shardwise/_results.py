@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from ._applied import Applied
 from ._native import call_text
-from .answers import CatalogRows, EstimateAnswer, Layout, ModelSummary, PlanAnswer
+from .answers import (
+    CalibrateAnswer,
+    CatalogRows,
+    CompareAnswer,
+    CompareLine,
+    EstimateAnswer,
+    Layout,
+    ModelSummary,
+    PlanAnswer,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,6 +63,12 @@ class Estimate(_Printed, EstimateAnswer, Applied):
         """Itself: what takes a plan takes an estimate too."""
         return self
 
+    def to_pandas(self) -> pd.DataFrame:
+        """Every term of memory, step, time and money, one a row. Needs pandas."""
+        from ._frame import estimate_frame
+
+        return estimate_frame(self)
+
     def _repr_html_(self) -> str:
         from ._html import estimate_html
 
@@ -76,16 +93,65 @@ class Plan(_Printed, Applied, PlanAnswer):
         """Micro-batches per optimizer step on each data-parallel rank."""
         return self.best.gradient_accumulation
 
-    def to_pandas(self) -> pd.DataFrame:
-        """The ranked plans, one a row. Needs pandas."""
+    def estimate(self) -> Estimate:
+        """The best layout's own estimate: the same figures, with the ways to show them."""
+        from ._verbs import estimate_request
+
+        return estimate_request(self.chosen)
+
+    def to_pandas(
+        self, table: Literal["ranked", "front", "scaling", "sensitivity", "changes"] = "ranked"
+    ) -> pd.DataFrame:
+        """One of the plan's tables, a line a row, amounts in base units. Needs pandas."""
         from ._frame import plan_frame
 
-        return plan_frame(self)
+        return plan_frame(self, table)
 
     def _repr_html_(self) -> str:
         from ._html import plan_html
 
         return plan_html(self)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SideBySide(_Printed, CompareAnswer):
+    """Answers side by side, held against the first."""
+
+    _verb = "compare"
+    request: Mapping[str, Any] = field(compare=False)
+    """What was asked."""
+
+    def __getitem__(self, name: str) -> CompareLine:
+        """The line of that name, as ``step time`` or ``memory: parameters``."""
+        for line in self.lines:
+            if line.name == name:
+                return line
+        raise KeyError(name)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A line a row, an answer a column, amounts in base units. Needs pandas."""
+        from ._frame import compare_frame
+
+        return compare_frame(self)
+
+    def _repr_html_(self) -> str:
+        from ._html import compare_html
+
+        return compare_html(self)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Calibrated(_Printed, CalibrateAnswer):
+    """What measured runs taught; plans and estimates take it as ``calibration``."""
+
+    _verb = "calibrate"
+    request: Mapping[str, Any] = field(compare=False)
+    """What was asked."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the factors to a file, which the command line takes after ``--calibration``."""
+        text = json.dumps(asdict(self.calibration), indent=2) + "\n"
+        Path(path).write_text(text, encoding="utf-8")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -13,6 +13,8 @@ __all__ = [
     "Accelerator",
     "Assumption",
     "BytesTerms",
+    "CalibrateAnswer",
+    "Calibration",
     "CatalogRows",
     "Change",
     "Channel",
@@ -30,6 +32,7 @@ __all__ = [
     "Instance",
     "Interval80",
     "Layout",
+    "Learnt",
     "Link",
     "LossOutlook",
     "MemoryReport",
@@ -52,6 +55,7 @@ __all__ = [
     "Rejection",
     "Remedy",
     "Reshard",
+    "Residual",
     "RunOutlook",
     "RunReport",
     "Scaling",
@@ -200,6 +204,64 @@ class BytesTerms:
 
     terms: tuple[Term, ...]
     """No description."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibrateAnswer:
+    """What the runs taught."""
+
+    schema_version: int
+    """Version of this format."""
+
+    calibration: Calibration
+    """To be given to later requests as it is."""
+
+    constants: tuple[Learnt, ...]
+    """Each constant with its uncertainty."""
+
+    before: float | None
+    """Root mean square of ln(measured / predicted) of step times with the published values;
+
+    none where no time was measured.
+    """
+
+    after: float | None
+    """The same with the constants learnt."""
+
+    runs: tuple[Residual, ...]
+    """Run by run, measured and predicted."""
+
+    summary: str
+    """In words."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """Factors on times; 1 is the published value, above 1 is slower."""
+
+    matmul: float
+    """Matrix products."""
+
+    attention: float
+    """Attention."""
+
+    memory: float
+    """Memory-bound work: norms, activations, casts, loss, optimizer."""
+
+    network: float
+    """Traffic between accelerators."""
+
+    host: float
+    """Issuing kernels."""
+
+    allocated: float
+    """Memory of tensors."""
+
+    spread: float | None = None
+    """Standard deviation of ln(measured / predicted) of step times;
+
+    none means as in published runs.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -792,6 +854,29 @@ class Layout:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Learnt:
+    """One constant after the fit."""
+
+    name: str
+    """Which."""
+
+    factor: float
+    """Factor on the published value."""
+
+    low: float
+    """Lower end of its 80 % interval."""
+
+    high: float
+    """Upper end."""
+
+    learnt: float
+    """Share of the prior's variance that the measurements took away, from 0 (nothing learnt) to
+
+    1.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
 class Link:
     """One kind of link. Rates are one direction."""
 
@@ -1354,6 +1439,32 @@ class Remedy:
 
 Reshard: TypeAlias = Literal["default", "always", "never", "node"]
 """Whether an FSDP2 unit frees its gathered parameters between forward and backward."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Residual:
+    """A run beside its predictions."""
+
+    name: str
+    """How a person names the layout."""
+
+    step_time: float | None
+    """Measured step time."""
+
+    step_time_before: float
+    """Step time with the published values."""
+
+    step_time_after: float
+    """Step time with the constants learnt."""
+
+    allocated: float | None
+    """Measured peak of tensors."""
+
+    allocated_before: float
+    """Peak of tensors as published readings have it."""
+
+    allocated_after: float
+    """The same with the factor learnt."""
 
 
 @dataclass(frozen=True, kw_only=True)

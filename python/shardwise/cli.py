@@ -12,8 +12,10 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from . import _cli_ask as ask
 from . import _cli_launch as launch
 from ._error import Error
+from ._fields import assignment, cluster_of, json_file, put, value_of
 from ._model import model_spec
 from ._native import call, call_text, version
 
@@ -36,6 +38,8 @@ _LAYOUT = {
 _SEARCH = {
     "--objective": ("search.objective", "time, cost or headroom"),
     "--headroom": ("search.headroom", "share of memory to leave free, 0 to 0.9"),
+    "--scaling": ("search.scaling", "true: the curve over the number of nodes"),
+    "--sensitivity": ("search.sensitivity", "true: the plan under half and twice of things"),
 }
 
 
@@ -74,15 +78,19 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     plan = _training(commands, "plan", "the best layout, a ranked list, why not the rest", _SEARCH)
     plan.add_argument("--global-batch", type=int, required=True, help="sequences per step")
+    plan.add_argument(
+        "--or-on", action="append", metavar="CLUSTER", help="other machines it could have instead"
+    )
     estimate = _training(commands, "estimate", "what one given layout needs", _LAYOUT)
     estimate.add_argument("--global-batch", type=int, help="sequences per step")
+    asking = _asking(commands)
     launching = _launching(commands)
     describe = commands.add_parser("describe", help="what a model is made of")
     describe.add_argument("model", metavar="MODEL", help=_MODEL)
     describe.set_defaults(run=_describe)
     catalog = commands.add_parser("catalog", help="accelerators, links, cloud shapes, prices")
     catalog.set_defaults(run=_catalog)
-    for command in (plan, estimate, describe, catalog, *launching):
+    for command in (plan, estimate, describe, catalog, *asking, *launching):
         command.add_argument("--json", action="store_true", help="the whole report as JSON")
         command.add_argument("--catalog", metavar="FILE", help="catalogue rows of your own, JSON")
     return parser
@@ -104,19 +112,52 @@ def _training(
     command.add_argument("--seq-len", type=int, required=True, help="tokens per sequence")
     command.add_argument("--tokens", type=float, help="tokens to train on, as 10e9")
     for option, (field, meaning) in {**_RECIPE, **options}.items():
-        command.add_argument(option, dest=field, metavar="VALUE", type=_value, help=meaning)
+        command.add_argument(option, dest=field, metavar="VALUE", type=value_of, help=meaning)
+    _settable(command)
+    command.add_argument(
+        "--calibration", metavar="FILE", help="what calibrate learnt from measured runs"
+    )
+    command.set_defaults(
+        run=_train,
+        act=None,
+        verb=verb,
+        or_on=None,
+        fields=[f for f, _ in {**_RECIPE, **options}.values()],
+    )
+    return command
+
+
+def _settable(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--set",
         action="append",
         default=[],
-        type=_assignment,
+        type=assignment,
         metavar="FIELD=VALUE",
         help="any field of the request, as recipe.lora.rank=32",
     )
-    command.set_defaults(
-        run=_train, act=None, verb=verb, fields=[f for f, _ in {**_RECIPE, **options}.values()]
+
+
+def _asking(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+) -> list[argparse.ArgumentParser]:
+    """The commands that hold one answer against another."""
+    why_not = _training(commands, "why-not", "why a layout is not the plan", _LAYOUT)
+    why_not.add_argument("--global-batch", type=int, required=True, help="sequences per step")
+    why_not.set_defaults(act=ask.why_not)
+    compare = _training(commands, "compare", "answers side by side, line by line", _LAYOUT)
+    compare.add_argument(
+        "--global-batch", type=int, help="sequences per step; with it and no layout, best plans"
     )
-    return command
+    compare.add_argument(
+        "--against",
+        action="append",
+        required=True,
+        metavar="CHANGES",
+        help="one more column: fields that differ, as 'cluster=8xA100 recipe.optimizer=sgd'",
+    )
+    compare.set_defaults(act=ask.compare)
+    return [why_not, compare]
 
 
 def _launching(
@@ -131,17 +172,27 @@ def _launching(
     run.add_argument("--global-batch", type=int, required=True, help="sequences per step")
     run.set_defaults(act=launch.run)
     check = commands.add_parser("check", help="whether what a config file of a tool says fits")
-    check.add_argument("config", metavar="CONFIG", help="a file of Accelerate, DeepSpeed, ...")
+    check.add_argument(
+        "config", metavar="CONFIG", help="a file of Accelerate, DeepSpeed, Slurm, ..."
+    )
     check.add_argument("--model", metavar="MODEL", required=True, help=_MODEL)
-    check.add_argument("--on", metavar="CLUSTER", required=True, help=_CLUSTER)
+    check.add_argument("--on", metavar="CLUSTER", help=f"{_CLUSTER}; without it the file's own")
     check.add_argument("--seq-len", type=int, help="tokens per sequence, if the file does not say")
     check.add_argument(
         "--global-batch", type=int, help="sequences per step, in place of the file's"
     )
     check.add_argument("--format", metavar="TOOL", help="its format, where the guess is wrong")
+    _settable(check)
     check.set_defaults(run=launch.check)
-    calibrate = commands.add_parser("calibrate", help="measure this machine (needs torch)")
-    calibrate.add_argument("-o", "--output", metavar="FILE", default="cluster.json")
+    calibrate = commands.add_parser(
+        "calibrate", help="measure this machine (needs torch), or learn from measured runs"
+    )
+    calibrate.add_argument(
+        "runs", nargs="?", metavar="RUNS", help="measured runs, JSON: what they teach is saved"
+    )
+    calibrate.add_argument(
+        "-o", "--output", metavar="FILE", help="cluster.json, of runs calibration.json"
+    )
     calibrate.add_argument("--seconds", type=float, default=10.0, help="about how long")
     calibrate.add_argument("--processes", type=int, default=2, help="ranks of CPU collectives")
     calibrate.set_defaults(run=launch.calibrate)
@@ -152,58 +203,27 @@ _TOOLS = "accelerate, deepspeed, torchtitan, transformers, slurm, torchrun, skyp
 _CLUSTER = "8xH100-SXM-80GB, '4 x p5.48xlarge', or a cluster file (JSON)"
 
 
-def _value(text: str) -> Any:
-    """A number, list or truth value as JSON writes it, else the text itself."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
-
-
-def _assignment(text: str) -> tuple[str, Any]:
-    field, equals, value = text.partition("=")
-    if not (field and equals):
-        raise argparse.ArgumentTypeError(f"{text!r} is not FIELD=VALUE")
-    return field, _value(value)
-
-
-def _put(request: dict[str, Any], path: str, value: object) -> None:
-    """Sets the field at a path as ``recipe.lora.rank``."""
-    *outer, last = path.split(".")
-    for name in outer:
-        inner = request.setdefault(name, {})
-        if not isinstance(inner, dict):
-            raise Error.of(path, "conflict", inner, f"{name} as an object")
-        request = inner
-    request[last] = value
-
-
-def _file(path: str, field: str) -> Any:
-    try:
-        with open(path, encoding="utf-8") as file:  # noqa: PTH123 - pathlib costs at start
-            return json.load(file)
-    except (OSError, ValueError) as e:
-        raise Error.of(field, "syntax", f"{path}: {e}", "a file that holds JSON") from e
-
-
 def _train(given: argparse.Namespace) -> int:
-    cluster = launch.cluster_of(given.on)
     request: dict[str, Any] = {
         "model": model_spec(given.model),
-        "cluster": cluster,
+        "cluster": cluster_of(given.on),
         "seq_len": given.seq_len,
     }
     if given.global_batch is not None:
         request["global_batch"] = given.global_batch
     if given.tokens is not None:
-        _put(request, "run.tokens", given.tokens)
+        put(request, "run.tokens", given.tokens)
     if given.catalog is not None:
-        request["catalog"] = _file(given.catalog, "catalog")
+        request["catalog"] = json_file(given.catalog, "catalog")
+    if given.calibration is not None:
+        request["calibration"] = json_file(given.calibration, "calibration")
+    if given.or_on is not None:
+        request["alternatives"] = [cluster_of(name) for name in given.or_on]
     for field in given.fields:
         if getattr(given, field) is not None:
-            _put(request, field, getattr(given, field))
+            put(request, field, getattr(given, field))
     for field, value in given.set:
-        _put(request, field, value)
+        put(request, field, value)
     if given.act is not None:
         act: Callable[[argparse.Namespace, dict[str, Any]], int] = given.act
         return act(given, request)
@@ -228,6 +248,6 @@ def _describe(given: argparse.Namespace) -> int:
 
 def _catalog(given: argparse.Namespace) -> int:
     given.verb = "catalog"
-    rows = {} if given.catalog is None else {"catalog": _file(given.catalog, "catalog")}
+    rows = {} if given.catalog is None else {"catalog": json_file(given.catalog, "catalog")}
     _print(given, rows)
     return FITS

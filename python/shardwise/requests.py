@@ -19,6 +19,8 @@ __all__ = [
     "Availability",
     "Backend",
     "BaseQuantization",
+    "CalibrateRequest",
+    "Calibration",
     "CatalogRequest",
     "CatalogRows",
     "Checkpointing",
@@ -46,6 +48,7 @@ __all__ = [
     "LossPolicy",
     "Machines",
     "MachinesOrName",
+    "MeasuredRun",
     "Method",
     "ModelSpec",
     "NetworkSpec",
@@ -237,6 +240,44 @@ BaseQuantization: TypeAlias = Literal["nf4", "fp4", "int8", "gptq_int4"]
 """How the frozen base of QLoRA is stored."""
 
 
+class CalibrateRequest(TypedDict, total=False):
+    """Asks what measured runs teach."""
+
+    runs: Required[Sequence[MeasuredRun]]
+    """What was measured: 1 to 64 runs."""
+
+    schema_version: int
+    """Version of this format."""
+
+
+class Calibration(TypedDict, total=False):
+    """Factors on times; 1 is the published value, above 1 is slower."""
+
+    matmul: float
+    """Matrix products."""
+
+    attention: float
+    """Attention."""
+
+    memory: float
+    """Memory-bound work: norms, activations, casts, loss, optimizer."""
+
+    network: float
+    """Traffic between accelerators."""
+
+    host: float
+    """Issuing kernels."""
+
+    allocated: float
+    """Memory of tensors."""
+
+    spread: float | None
+    """Standard deviation of ln(measured / predicted) of step times;
+
+    none means as in published runs.
+    """
+
+
 class CatalogRequest(TypedDict, total=False):
     """Asks for the catalogue, with rows of the user's own."""
 
@@ -389,6 +430,9 @@ class EstimateRequest(TypedDict, total=False):
 
     run: Run
     """How much is trained, and at which price."""
+
+    calibration: Calibration
+    """What measured runs taught: the answer's `calibration` of `calibrate`."""
 
     catalog: CatalogRows
     """Catalogue rows of the user's own."""
@@ -875,6 +919,23 @@ class Machines(TypedDict, total=False):
 MachinesOrName: TypeAlias = "str | Machines"
 """A name from the catalogue, or the thing in full."""
 
+
+class MeasuredRun(TypedDict, total=False):
+    """One run: what was asked of it, and what a clock and a memory reading said."""
+
+    estimate: Required[EstimateRequest]
+    """The run as a request for an estimate, without a calibration of its own."""
+
+    step_time: float | None
+    """Seconds of a steady optimizer step."""
+
+    allocated: float | None
+    """Peak of tensors on the fullest rank, in bytes, as `torch.cuda.max_memory_allocated`
+
+    reports it.
+    """
+
+
 Method: TypeAlias = Literal["full", "lora", "qlora", "qat", "qat_lora"]
 """What is trained."""
 
@@ -1016,6 +1077,9 @@ class PlanRequest(TypedDict, total=False):
 
     run: Run
     """How much is trained, and at which price."""
+
+    calibration: Calibration
+    """What measured runs taught: the answer's `calibration` of `calibrate`."""
 
     catalog: CatalogRows
     """Catalogue rows of the user's own."""

@@ -81,6 +81,76 @@ def test_a_cluster_from_a_file(capsys, tmp_path):
     assert json.loads(capsys.readouterr().out)["cluster"]["nodes"] == 2
 
 
+def test_why_not_gives_the_figure(capsys):
+    asked = ["why-not", "llama-3.1-8b", "--on", "8xH100", "--seq-len", "4096"]
+    asked += ["--global-batch", "64"]
+    assert main([*asked, "--sharding", "ddp"]) == 0
+    said, plan = capsys.readouterr().out.splitlines()
+    assert said.startswith("DDP: needs")
+    assert plan.startswith("The plan, ")
+    assert main([*asked, "--sharding", "ddp", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["shortfall"] > 0
+    assert main(asked) == 2
+    assert "layout: got nothing" in capsys.readouterr().err
+
+
+def test_compare_changes_fields(capsys):
+    asked = ["compare", "gpt2", "--on", "8xH100", "--seq-len", "512", "--global-batch", "64"]
+    changes = ["--against", "cluster=8xA100-SXM4-80GB recipe.optimizer=sgd"]
+    assert main([*asked, *changes, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert [c["name"] for c in answer["compared"]] == ["as asked", changes[1]]
+    assert "a100" in answer["compared"][1]["cluster"]
+    best = shardwise.plan("gpt2", "8xH100", seq_len=512, global_batch=64)
+    step = next(line for line in answer["lines"] if line["name"] == "step time")
+    assert step["values"][0] == best.best.step.time.total
+    # A layout is estimated as it is, beside the best plan.
+    assert main([*asked, "--against", "layout.sharding=ddp layout.micro_batch=8"]) == 0
+    assert "2. layout.sharding=ddp" in capsys.readouterr().out
+    for wrong in ("cluster", "recipe.optimizer='sgd"):
+        assert main([*asked, "--against", wrong]) == 2
+        assert capsys.readouterr().err.startswith("shardwise: against: got")
+
+
+def test_other_machines_may_be_the_better_ones(capsys):
+    asked = ["plan", "llama-3.1-8b", "--on", "8xA100-SXM4-80GB", "--or-on", "8xH100"]
+    asked += ["--seq-len", "2048", "--global-batch", "64", "--json", "--scaling", "true"]
+    assert main(asked) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["best"]["cluster"]["accelerator"] == "h100-sxm"
+    assert answer["scaling"]["points"]
+
+
+def test_measured_runs_teach_later_commands(capsys, tmp_path):
+    runs, learnt = tmp_path / "runs.json", tmp_path / "learnt.json"
+    run = {"model": "gpt2", "cluster": "8xH100", "seq_len": 512}
+    runs.write_text(json.dumps([{"estimate": run, "step_time": 0.1}]))
+    assert main(["calibrate", str(runs), "-o", str(learnt)]) == 0
+    assert capsys.readouterr().out.strip()
+    asked = ["estimate", "gpt2", "--on", "8xH100", "--seq-len", "512", "--json"]
+    assert main([*asked, "--calibration", str(learnt)]) == 0
+    later = json.loads(capsys.readouterr().out)
+    answer = shardwise.estimate(**run, calibration=json.loads(learnt.read_text()))
+    assert later["step"]["mfu"] == answer.step.mfu
+    assert main([*asked, "--calibration", str(tmp_path / "no-such.json")]) == 2
+    assert capsys.readouterr().err.startswith("shardwise: calibration: got")
+
+
+def test_check_reads_what_starts_the_processes(capsys, tmp_path):
+    path = tmp_path / "task.yaml"
+    path.write_text("num_nodes: 2\nresources:\n  accelerators: H100:8\n")
+    asked = ["check", str(path), "--model", "llama-3.1-8b", "--seq-len", "2048"]
+    assert main([*asked, "--set", "layout.sharding=fsdp2"]) == 0
+    assert "2 x 8 x h100-sxm" in capsys.readouterr().out
+    assert main([*asked, "--set", "layout.sharding=ddp"]) == 1
+    capsys.readouterr()
+    assert main([*asked, "--on", "8xH100"]) == 2
+    assert "config: got 16 processes; allowed: 8" in capsys.readouterr().err
+    path.write_text("torchrun --nproc-per-node=8 train.py\n")
+    assert main(asked) == 2
+    assert capsys.readouterr().err.startswith("shardwise: cluster: got nothing")
+
+
 def test_describe_and_catalog(capsys):
     assert main(["describe", "gpt2"]) == 0
     assert "124,439,808" in capsys.readouterr().out

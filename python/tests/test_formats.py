@@ -232,20 +232,26 @@ def test_torchtune(name):
     same(formats.read(text, "torchtune"), answer, "seq_len", "gradient_accumulation")
 
 
-@pytest.mark.parametrize("spot", [True, False])
-def test_skypilot(spot):
-    import jsonschema
-    from sky.utils import schemas
-
-    from shardwise.formats.launchers import skypilot
-
-    answer = estimate("fsdp2", cluster="2 x p5.48xlarge@us-east-1")
-    task = yaml.safe_load(skypilot(formats.Setup.of(answer), spot=spot))
+@pytest.mark.parametrize("price", ["spot", "on_demand"])
+def test_skypilot(price):
+    jsonschema = pytest.importorskip("jsonschema")
+    schemas = pytest.importorskip("sky.utils.schemas")
+    answer = shardwise.estimate(
+        "llama-3.1-8b", "2 x p5.48xlarge@us-east-1", seq_len=4096, run={"price": price}
+    )
+    text = formats.export(answer, "skypilot")
+    task = yaml.safe_load(text)
     jsonschema.validate(task, schemas.get_task_schema())
     jsonschema.validate(task["resources"], schemas.get_resources_schema())
     assert task["num_nodes"] == 2
     assert task["resources"]["accelerators"] == "H100:8"
-    assert task["resources"].get("use_spot", False) is spot
+    # Spot machines are taken away; the task then goes on in another zone.
+    assert task["resources"].get("use_spot", False) is (price == "spot")
+    assert ("job_recovery" in task["resources"]) is (price == "spot")
+    found = formats.read(text)
+    cluster = shardwise.estimate("gpt2", found.cluster, seq_len=64).cluster
+    assert (cluster.accelerator, found.world) == ("h100-sxm", 16)
+    assert cluster.instance == answer.cluster.instance
 
 
 def test_slurm_is_a_script():
@@ -255,6 +261,8 @@ def test_slurm_is_a_script():
     directives = [line for line in text.splitlines() if line.startswith("#SBATCH")]
     assert "#SBATCH --nodes=2" in directives
     assert "#SBATCH --gpus-per-node=8" in directives
+    assert formats.guess(text) == "slurm"
+    assert formats.read(text).world == 16
 
 
 @pytest.mark.parametrize(("cluster", "nodes"), [("8xH100", 1), ("2x8xH100", 2)])
@@ -264,6 +272,36 @@ def test_torchrun(cluster, nodes):
     args = run.parse_args(shlex.split(line)[1:])
     assert (args.nnodes, args.nproc_per_node) == (str(nodes) if nodes > 1 else "1:1", "8")
     assert args.training_script == "train.py"
+    assert formats.read(line).world == 8 * nodes
+
+
+@pytest.mark.parametrize(
+    ("text", "world"),
+    [
+        ("#SBATCH -N 2\n#SBATCH --gres=gpu:4\nsrun python train.py", 8),
+        ("python -m torch.distributed.run --nproc_per_node 4 train.py", 4),
+        ("torchrun --nnodes 1:4 --nproc-per-node=8 train.py", 32),
+        ("resources:\n  accelerators: {A100-80GB: 8}\nnum_nodes: 2\n", 16),
+        ("resources:\n  accelerators: L4\n", 1),
+    ],
+)
+def test_launchers_say_how_many(text, world):
+    assert formats.read(text).world == world
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "torchrun --nproc-per-node=auto train.py",
+        "torchrun --nnodes=$N --nproc-per-node=8 train.py",
+        "#SBATCH --nodes=2\nsrun python train.py",
+        "resources:\n  accelerators: [H100, A100]\n",
+    ],
+)
+def test_a_launcher_that_does_not_say_is_a_fault(text):
+    with pytest.raises(shardwise.Error) as caught:
+        formats.read(text)
+    assert caught.value.field == "config"
 
 
 @pytest.mark.parametrize(

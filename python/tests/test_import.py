@@ -1,6 +1,5 @@
 """The import is quick and light."""
 
-import statistics
 import subprocess
 import sys
 
@@ -21,7 +20,8 @@ def test_import_takes_under_50_ms_and_no_dependency():
         ).split()
         times.append(float(seconds))
         assert not {"torch", "numpy", "pandas"} & set(modules)
-    assert statistics.median(times) < 0.050
+    # What else the machine does only adds to it.
+    assert min(times) < 0.050
 
 
 def test_everything_listed_is_there():

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import shardwise
+from shardwise._frame import line_of
 
 OVER = {"cluster": ["H100", "8xH100"], "recipe.optimizer": ["adamw", "adamw_8bit"]}
 
@@ -52,6 +53,55 @@ def test_a_point_that_cannot_be_asked_holds_its_error():
     assert isinstance(grid.results[0], shardwise.Plan)
     assert isinstance(grid.results[1], shardwise.Error)
     assert "Z9000" in grid._repr_html_()
+
+
+def test_layouts_are_estimated(capsys):
+    over = {"layout.sharding": ["ddp", "fsdp2"], "layout.micro_batch": [1, 2]}
+    grid = shardwise.sweep("gpt2", "8xH100", over=over, seq_len=512, progress=True)
+    assert capsys.readouterr().err.endswith("4 of 4\n")
+    for point, it in grid:
+        assert it.layout.sharding == point["layout.sharding"]
+        assert it.layout.micro_batch == point["layout.micro_batch"]
+        layout = {"sharding": it.layout.sharding, "micro_batch": it.layout.micro_batch}
+        assert it == shardwise.estimate("gpt2", "8xH100", seq_len=512, layout=layout)
+        # As the core would list it.
+        line = line_of(it)
+        plan = shardwise.plan(
+            "gpt2",
+            "8xH100",
+            seq_len=512,
+            global_batch=it.global_batch,
+            search={"shardings": [it.layout.sharding], "recompute": ["none"]}
+            | {"micro_batches": [it.layout.micro_batch]},
+        )
+        assert line == plan.ranked[0]
+    assert grid._repr_html_().count("<tr>") == 5
+
+
+def test_tables_of_answers():
+    pytest.importorskip("pandas")
+    plan = shardwise.plan(
+        "llama-3.1-8b",
+        "8xH100",
+        seq_len=4096,
+        global_batch=64,
+        tokens=1e9,
+        search={"scaling": True, "sensitivity": True},
+        current={"sharding": "fsdp2"},
+    )
+    for name, rows in {
+        "front": plan.front,
+        "scaling": plan.scaling.points,
+        "sensitivity": plan.sensitivity,
+        "changes": plan.changes,
+    }.items():
+        assert len(plan.to_pandas(name)) == len(rows) > 0
+    terms = plan.estimate().to_pandas()
+    step = terms[terms["of"] == "step"]
+    assert step["amount"].sum() == pytest.approx(plan.best.step.time.total)
+    assert set(terms.columns) == {"of", "name", "amount", "formula", "source"}
+    table = shardwise.compare(plan, plan).to_pandas()
+    assert table.loc["step time"].iloc[1] == table.loc["step time"].iloc[2]
 
 
 def test_frames():

@@ -140,3 +140,84 @@ def test_own_catalogue_rows():
     )
     plan = shardwise.plan("gpt2", "4xmine", catalog=rows, **ASKED)
     assert plan.best.cluster.accelerator == "mine"
+
+
+def test_a_plan_takes_all_that_the_core_asks():
+    plan = shardwise.plan(
+        "llama-3.1-8b",
+        "8xA100-SXM4-80GB",
+        alternatives=["8xH100"],
+        why_not=[{"sharding": "ddp"}],
+        current={"sharding": "zero3", "recompute": "full"},
+        search={"scaling": True, "sensitivity": True},
+        **ASKED,
+    )
+    assert plan.best.cluster.accelerator == "h100-sxm"
+    assert {line.machines for line in plan.front} >= {str(plan.ranked[0].machines)}
+    assert "DDP" in plan.why_not[0].name
+    assert plan.changes[0].saves > 0
+    assert plan.scaling.points[0].efficiency == 1.0
+    assert {s.change for s in plan.sensitivity} >= {"half the global batch"}
+
+
+def test_the_choice_is_a_request_that_gives_the_same_figures():
+    # Also where the best machines are not those named first.
+    for alternatives in ([], ["8xH100"]):
+        plan = shardwise.plan(
+            "llama-3.1-8b", "8xA100-SXM4-80GB", alternatives=alternatives, **ASKED
+        )
+        it = shardwise.estimate_request(plan.chosen)
+        assert it.step == plan.best.step
+        assert it.memory == plan.best.memory
+        assert it == plan.estimate()
+
+
+def test_a_layout_of_an_answer_can_be_asked_again():
+    plan = shardwise.plan("gpt2", "8xH100", **ASKED)
+    it = shardwise.estimate("gpt2", "8xH100", layout=plan.layout, **ASKED)
+    assert it.step == plan.best.step
+
+
+def test_why_not_says_a_figure_or_a_rule():
+    plan = shardwise.plan("llama-3.1-8b", "8xH100", **ASKED)
+    said = shardwise.why_not(plan, sharding="ddp")
+    assert said.shortfall > 0
+    assert "needs" in said.reason
+    said = shardwise.why_not(plan, {"sharding": "fsdp2"}, expert_parallel=8)
+    assert said.rule == "experts"
+    assert said.shortfall is None
+
+
+def test_a_comparison_is_held_against_the_first():
+    one = shardwise.estimate("gpt2", "8xH100", seq_len=512, layout={"sharding": "ddp"})
+    two = shardwise.plan("gpt2", "8xH100", seq_len=512, global_batch=64)
+    table = shardwise.compare(one, two, names=["mine", "best"])
+    assert [c.name for c in table.compared] == ["mine", "best"]
+    line = table["step time"]
+    assert line.values == (one.step.time.total, two.best.step.time.total)
+    assert line.ratios[0] == 1
+    assert str(table) == shardwise.call_text("compare", json.dumps(table.request))
+    with pytest.raises(KeyError):
+        table["no such line"]
+    with pytest.raises(shardwise.Error) as caught:
+        shardwise.compare(one)
+    assert caught.value.field == "requests"
+
+
+def test_what_measured_runs_teach_goes_into_later_requests(tmp_path):
+    run = {"model": "llama-3.1-8b", "cluster": "8xH100", "seq_len": 4096}
+    before = shardwise.estimate(**run)
+    seen = 1.3 * before.step.time.total
+    memory = 1.1 * before.memory.allocated
+    learnt = shardwise.calibrate([{"estimate": run, "step_time": seen, "allocated": memory}])
+    assert learnt.after < learnt.before
+    after = shardwise.estimate(**run, calibration=learnt)
+    assert before.step.time.total < after.step.time.total < seen
+    assert before.memory.allocated_interval80 != after.memory.allocated_interval80
+    assert shardwise.estimate(**run, calibration=learnt.calibration) == after
+    learnt.save(tmp_path / "learnt.json")
+    saved = json.loads((tmp_path / "learnt.json").read_text())
+    assert shardwise.estimate(**run, calibration=saved) == after
+    plan = shardwise.plan(**run, global_batch=64, calibration=learnt)
+    assert plan.request["calibration"] == saved
+    assert shardwise.estimate_request(plan.chosen).step == plan.best.step

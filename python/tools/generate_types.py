@@ -166,7 +166,7 @@ def answers(definitions: dict[str, Schema]) -> str:
         for n, d in sorted(definitions.items())
         if names.alias[n] == n and not names.is_float(n)
     }
-    out.append(f"\n__all__ = {json.dumps([*made], indent=4)}\n")
+    out.append(f"\n__all__ = {json.dumps(sorted(made), indent=4)}\n")
     for name, schema in made.items():
         if words(schema) is not None:
             out.append(
@@ -197,7 +197,7 @@ def requests(definitions: dict[str, Schema]) -> str:
         for n, d in sorted(definitions.items())
         if names.alias[n] == n and not names.is_float(n)
     }
-    out.append(f"\n__all__ = {json.dumps([*made], indent=4)}\n")
+    out.append(f"\n__all__ = {json.dumps(sorted(made), indent=4)}\n")
     for name, schema in made.items():
         if "properties" not in schema:
             python = names.python(schema)

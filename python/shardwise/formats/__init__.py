@@ -41,6 +41,9 @@ READERS: dict[str, Callable[[str], Found]] = {
     "accelerate": accelerate.read,
     "deepspeed": deepspeed.read,
     "megatron": megatron.read,
+    "skypilot": launchers.read_skypilot,
+    "slurm": launchers.read_slurm,
+    "torchrun": launchers.read_torchrun,
     "torchtitan": torchtitan.read,
     "torchtune": torchtune.read,
     "transformers": transformers.read,
@@ -90,6 +93,10 @@ _MARKS = {
     "deepspeed": r'"(zero_optimization|train_micro_batch_size_per_gpu)"',
     "transformers": r"\b(per_device_train_batch_size|gradient_checkpointing|fsdp)\b",
     "torchtune": r"^\s*(batch_size|enable_activation_checkpointing|fsdp_cpu_offload)=",
+    # A script may hold a trainer's words and a launcher's; the trainer's say more.
+    "skypilot": r"^\s*accelerators:",
+    "slurm": r"^#SBATCH\b",
+    "torchrun": r"\b(torchrun|torch\.distributed\.run)\b",
 }
 
 

@@ -38,6 +38,9 @@ class Setup:
     layer_classes: tuple[str, ...] = ()
     """Classes that FSDP wraps; without them the format's own default for the model."""
 
+    spot: bool = False
+    """Whether the machines are paid as spot, and may be taken away."""
+
     @classmethod
     def of(cls, answer: Plan | Estimate, layer_classes: tuple[str, ...] = ()) -> Setup:
         """The setup of an estimate, or of the best of a plan."""
@@ -50,6 +53,7 @@ class Setup:
             global_batch=best.global_batch,
             gradient_accumulation=best.gradient_accumulation,
             layer_classes=layer_classes,
+            spot=(answer.request.get("run") or {}).get("price") == "spot",
         )
 
     @property
@@ -99,6 +103,8 @@ class Found:
     gradient_accumulation: int | None = None
     world: int | None = None
     """Processes, where the file says how many."""
+    cluster: Mapping[str, Any] | None = None
+    """The machines, where the file names them."""
 
     def request(
         self, model: object, cluster: object, *, seq_len: int | None, world: int

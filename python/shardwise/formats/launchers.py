@@ -1,14 +1,18 @@
-"""What starts the processes: torchrun, Slurm, SkyPilot."""
+"""What starts the processes: torchrun, Slurm, SkyPilot.
+
+Read back, such a file says how many processes there are, and a SkyPilot task on which machines; how
+the work is split it leaves to the script.
+"""
 
 from __future__ import annotations
 
+import re
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .._error import Error
 from . import _yaml
-
-if TYPE_CHECKING:
-    from ._setup import Setup
+from ._setup import Found, Setup
 
 
 def torchrun(setup: Setup, script: str = "train.py") -> str:
@@ -26,6 +30,28 @@ def torchrun(setup: Setup, script: str = "train.py") -> str:
         script,
     ]
     return " ".join(words) + "\n"
+
+
+def read_torchrun(text: str) -> Found:
+    r"""How many processes a torchrun line starts, alone or within a script.
+
+    >>> read_torchrun("torchrun --nnodes=2 --nproc-per-node 8 train.py").world
+    16
+    """
+    nodes, each = _option(text, "nnodes") or "1", _option(text, "nproc[-_]per[-_]node")
+    if each is None or not each.isdigit():
+        raise Error.of("config", "missing_field", each or "nothing", "a number of --nproc-per-node")
+    # Of an elastic range the most counts.
+    most = nodes.split(":")[-1]
+    if not most.isdigit():
+        raise Error.of("config", "wrong_type", nodes, "a number of --nnodes")
+    return Found(world=int(most) * int(each))
+
+
+def _option(text: str, name: str, start: str = "--") -> str | None:
+    """The value of an option in a command line or among a script's directives."""
+    found = re.search(rf"{start}{name}(?:=|\s+)(\S+)", text)
+    return None if found is None else found[1].strip("\"'")
 
 
 def slurm(setup: Setup, script: str = "train.py") -> str:
@@ -49,6 +75,22 @@ def slurm(setup: Setup, script: str = "train.py") -> str:
     return "\n".join(lines) + "\n"
 
 
+def read_slurm(text: str) -> Found:
+    r"""How many processes a batch script starts: those of its torchrun line, else its GPUs.
+
+    >>> read_slurm("#SBATCH --nodes=4\n#SBATCH --gres=gpu:h100:8\nsrun python train.py").world
+    32
+    """
+    directives = "\n".join(line for line in text.splitlines() if line.startswith("#SBATCH"))
+    nodes = _option(directives, "nodes") or _option(directives, "N", start="-") or "1"
+    each = _option(directives, "gpus-per-node") or _option(directives, "gres")
+    # As 8, h100:8 or gpu:h100:8; of a range of nodes the most counts.
+    gpus, most = (each or "").split(":")[-1], nodes.split("-")[-1]
+    if not gpus.isdigit() or not most.isdigit():
+        raise Error.of("config", "missing_field", each or "nothing", "--gpus-per-node or --gres")
+    return Found(world=int(most) * int(gpus))
+
+
 _SKY_NAMES = {
     "h100-sxm": "H100",
     "h200-sxm": "H200",
@@ -59,14 +101,14 @@ _SKY_NAMES = {
     "l40s": "L40S",
     "t4": "T4",
     "a10g": "A10G",
-    "v100-sxm-16": "V100",
-    "v100-sxm-32": "V100-32GB",
+    "v100-sxm2-16": "V100",
+    "v100-sxm2-32": "V100-32GB",
 }
 """SkyPilot's names of accelerators, where they are not the id in capitals.
 Source: SkyPilot, `sky show-gpus` (0.14)."""
 
 
-def skypilot(setup: Setup, script: str = "train.py", *, spot: bool | None = None) -> str:
+def skypilot(setup: Setup, script: str = "train.py") -> str:
     """A SkyPilot task; on spot machines it recovers in another zone and goes on."""
     name = _SKY_NAMES.get(setup.cluster.accelerator, setup.cluster.accelerator.upper())
     resources: dict[str, Any] = {"accelerators": f"{name}:{setup.cluster.gpus_per_node}"}
@@ -74,7 +116,7 @@ def skypilot(setup: Setup, script: str = "train.py", *, spot: bool | None = None
         resources["infra"] = "/".join(filter(None, (setup.cluster.cloud, setup.cluster.region)))
     if setup.cluster.instance:
         resources["instance_type"] = setup.cluster.instance
-    if spot:
+    if setup.spot:
         resources |= {
             "use_spot": True,
             "job_recovery": {"strategy": "EAGER_NEXT_REGION", "max_restarts_on_errors": 3},
@@ -93,3 +135,26 @@ def skypilot(setup: Setup, script: str = "train.py", *, spot: bool | None = None
             "run": f"set -e\n{ranks}\n",
         }
     )
+
+
+def read_skypilot(text: str) -> Found:
+    """The machines of a task."""
+    task = _yaml.load(text)
+    resources = task.get("resources") or {}
+    nodes = int(task.get("num_nodes") or 1)
+    wanted = resources.get("accelerators")
+    if isinstance(wanted, dict) and len(wanted) == 1:
+        wanted = ":".join(str(part) for part in next(iter(wanted.items())))
+    if not isinstance(wanted, str):
+        raise Error.of("config", "missing_field", wanted, "resources.accelerators, as H100:8")
+    name, _, count = wanted.partition(":")
+    gpus = int(float(count or 1))
+    rows = {theirs: ours for ours, theirs in _SKY_NAMES.items()}
+    cluster: dict[str, Any] = {
+        "accelerator": rows.get(name, name),
+        "nodes": nodes,
+        "gpus_per_node": gpus,
+    }
+    if "instance_type" in resources:
+        cluster["instance"] = resources["instance_type"]
+    return Found(world=nodes * gpus, cluster=cluster)

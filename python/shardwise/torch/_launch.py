@@ -7,11 +7,13 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from pathlib import Path
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from .._error import Error
+from .._fields import json_file
 from .._model import model_spec
+from .._results import Calibrated
 from .._verbs import estimate_request, plan_request, to_json
 from ._describe import describe
 from ._detect import detect
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from .. import requests
     from .._results import Estimate, Plan
+    from .._verbs import Learnt
 
 SWITCH = "SHARDWISE"
 """Environment: ``off`` disables the hook."""
@@ -30,6 +33,12 @@ CHOICE = "SHARDWISE_REQUEST"
 
 CLUSTER = "SHARDWISE_CLUSTER"
 """Environment: a cluster by name, or the path of a cluster file."""
+
+CALIBRATION = "SHARDWISE_CALIBRATION"
+"""Environment: the path of what ``calibrate`` learnt."""
+
+_PLANNED = count()
+"""Numbers the plans of this process; every rank makes them in the same order."""
 
 _TORCH = ("ddp", "fsdp2")
 """Strategies that torch alone runs on several ranks."""
@@ -56,6 +65,7 @@ def prelaunch(
     cluster: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     recipe: requests.Recipe | None = None,
     search: requests.Search | None = None,
+    calibration: Learnt | None = None,
     environ: Mapping[str, str] | None = None,
     **describing: Any,
 ) -> Plan | Estimate | None:
@@ -72,6 +82,7 @@ def prelaunch(
         cluster: the machines; without it ``SHARDWISE_CLUSTER``, else what is detected.
         recipe: method, number formats, kernels, optimizer.
         search: what may vary; without it DDP and FSDP2.
+        calibration: what measured runs taught; without it the file ``SHARDWISE_CALIBRATION``.
         environ: in place of ``os.environ``.
         **describing: further arguments of ``describe``.
 
@@ -91,7 +102,7 @@ def prelaunch(
         length = seq_len or described.tokens
         if length is None:
             raise Error.of("seq_len", "missing_field", "nothing", "tokens per sequence")
-        return {
+        request = {
             "model": model_spec(described),
             "cluster": machines(cluster, env),
             "seq_len": length,
@@ -99,6 +110,8 @@ def prelaunch(
             "recipe": {**described.recipe, **(recipe or {})},
             "search": _search(search, env),
         }
+        learnt = _calibration(calibration, env)
+        return request if learnt is None else {**request, "calibration": learnt}
 
     request = agreed(ask, env)
     answer: Plan | Estimate = (
@@ -133,12 +146,15 @@ def machines(
     if isinstance(given, Mapping):
         return dict(given)
     if str(given).endswith(".json"):
-        try:
-            read: dict[str, Any] = json.loads(Path(given).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as e:
-            raise Error.of("cluster", "syntax", f"{given}: {e}", "a file that holds JSON") from e
+        read: dict[str, Any] = json_file(str(given), "cluster")
         return read
     return str(given)
+
+
+def _calibration(given: Learnt | None, env: Mapping[str, str]) -> Any:
+    if given is None:
+        return json_file(env[CALIBRATION], "calibration") if CALIBRATION in env else None
+    return given.calibration if isinstance(given, Calibrated) else given
 
 
 def _search(search: requests.Search | None, env: Mapping[str, str]) -> dict[str, Any]:
@@ -169,7 +185,8 @@ def agreed(ask: Callable[[], dict[str, Any]], env: Mapping[str, str]) -> dict[st
         port = int(env["MASTER_PORT"])
         wait = timedelta(seconds=300)
         store = TCPStore(env["MASTER_ADDR"], port, is_master=False, timeout=wait)
-        key = f"shardwise/{env.get('TORCHELASTIC_RESTART_COUNT', '0')}"
+        # A script may plan more than once, and be started again.
+        key = f"shardwise/{env.get('TORCHELASTIC_RESTART_COUNT', '0')}/{next(_PLANNED)}"
         if _rank(env) == 0:
             store.set(key, _outcome(ask))
         return _read(store.get(key).decode())

@@ -9,7 +9,8 @@ from accelerate import Accelerator
 from accelerate.utils import FullyShardedDataParallelPlugin
 
 from ..formats import Setup
-from ._apply import compute_dtype
+from ..formats._setup import FSDP1
+from ._apply import compute_dtype, reduce_dtype
 
 if TYPE_CHECKING:
     from .._results import Estimate, Plan
@@ -22,17 +23,36 @@ def accelerator(plan: Plan | Estimate, **own: Any) -> Accelerator:
         "gradient_accumulation_steps": plan.best.gradient_accumulation,
         "mixed_precision": setup.mixed_precision,
     }
+    plugin = _plugin(plan, setup)
+    if plugin is not None:
+        settings["fsdp_plugin"] = plugin
+    return Accelerator(**{**settings, **own})
+
+
+def _plugin(plan: Plan | Estimate, setup: Setup) -> FullyShardedDataParallelPlugin | None:
+    """FSDP's settings, of either version; none for another strategy."""
     layout = plan.layout
+    shared: dict[str, Any] = {
+        "activation_checkpointing": layout.recompute == "full",
+        "cpu_offload": "param" in layout.offload,
+        "auto_wrap_policy": "no_wrap" if layout.wrap == "model" else "transformer_based_wrap",
+    }
     if layout.sharding == "fsdp2":
-        settings["fsdp_plugin"] = FullyShardedDataParallelPlugin(
+        return FullyShardedDataParallelPlugin(
             fsdp_version=2,
             reshard_after_forward=layout.reshard_after_forward != "never",
-            activation_checkpointing=layout.recompute == "full",
-            cpu_offload="param" in layout.offload,
-            auto_wrap_policy="transformer_based_wrap",
             mixed_precision_policy=_policy(plan),
+            **shared,
         )
-    return Accelerator(**{**settings, **own})
+    if layout.sharding in FSDP1:
+        return FullyShardedDataParallelPlugin(
+            fsdp_version=1,
+            sharding_strategy=FSDP1[layout.sharding],
+            use_orig_params=True,
+            # Accelerate makes FSDP1's formats of the trainer's own precision.
+            **shared,
+        )
+    return None
 
 
 def _policy(plan: Plan | Estimate) -> Any:
@@ -41,4 +61,4 @@ def _policy(plan: Plan | Estimate) -> Any:
     compute = compute_dtype(plan)
     if compute is torch.float32:
         return None
-    return MixedPrecisionPolicy(param_dtype=compute, reduce_dtype=torch.float32)
+    return MixedPrecisionPolicy(param_dtype=compute, reduce_dtype=reduce_dtype(plan))

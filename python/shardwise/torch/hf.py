@@ -12,6 +12,8 @@ from ..formats.transformers import arguments
 from ._watch import Watch
 
 if TYPE_CHECKING:
+    import os
+
     from .._results import Estimate, Plan
 
 
@@ -24,12 +26,19 @@ class PlanCallback(TrainerCallback):
     """A ``transformers.TrainerCallback`` that checks the batch and watches the first steps.
 
     It raises before the first step when the trainer's batch is not the planned one, for then the
-    prediction is of another run.
+    prediction is of another run. With ``save`` it keeps what the steps taught in a file.
     """
 
-    def __init__(self, plan: Plan | Estimate, *, steps: int = 3) -> None:
+    def __init__(
+        self,
+        plan: Plan | Estimate,
+        *,
+        steps: int = 3,
+        save: str | os.PathLike[str] | None = None,
+    ) -> None:
         self.plan = plan
         self.steps = steps
+        self.save = save
         self.watch: Watch | None = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
@@ -40,7 +49,9 @@ class PlanCallback(TrainerCallback):
         ):
             if getattr(args, name) != planned:
                 raise Error.of(name, "conflict", getattr(args, name), f"{planned}, as planned")
-        self.watch = Watch(self.plan, more.get("model"), steps=self.steps)
+        self.watch = Watch(self.plan, more.get("model"), steps=self.steps, save=self.save)
+        if more.get("optimizer") is not None:
+            self.watch.optimizer(more["optimizer"])
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         """Starts the clock."""
