@@ -1,7 +1,7 @@
 //! `plan`: every layout the search sees, the best of them, and why not the others.
 
 use super::answer::{PlanAnswer, PlanLine, Rejection};
-use super::estimate::{Workplace, check_model, resolve_cluster, strategy_name, verdict};
+use super::estimate::{Workplace, check_model, networks_between, resolve_cluster, strategy_name, verdict};
 use super::explain::Explain;
 use super::request::{PlanRequest, SCHEMA_VERSION};
 use super::text::plan_name;
@@ -107,7 +107,13 @@ pub fn plan(request: &PlanRequest) -> Result<PlanAnswer> {
         neighbours: if feasible { explain.neighbours() } else { Vec::new() },
         why_not,
         changes,
-        scaling: request.search.scaling.then(|| variations::scaling(site)),
+        scaling: if request.search.scaling {
+            let chosen = winner.and_then(|p| request.alternatives.get(p.cluster.checked_sub(1)?));
+            let networks = networks_between(chosen.unwrap_or(&request.cluster), &request.catalog)?;
+            Some(variations::scaling(site, &networks))
+        } else {
+            None
+        },
         sensitivity: if request.search.sensitivity {
             variations::sensitivity(site, &layout)
         } else {
