@@ -148,9 +148,16 @@ function ask(state: State): void {
   planner.ask(fixed ? [own, plan] : [plan], (texts) => {
     if (turn !== asked) return;
     const estimated = fixed ? outcome<EstimateAnswer>(texts.shift() ?? "") : undefined;
-    if (estimated && "error" in estimated) return refuse(estimated.error);
+    if (estimated && "error" in estimated) {
+      refuse(estimated.error);
+      return;
+    }
     const planned = outcome<PlanAnswer>(texts.shift() ?? "");
-    if ("error" in planned) return refuse(planned.error);
+    if ("error" in planned) {
+      // The layout in use is the one that was fixed.
+      refuse({ ...planned.error, field: planned.error.field.replace(/^current\b/, "layout") });
+      return;
+    }
     const shown = estimated?.answer ?? planned.answer.best;
     answers = { plan: planned.answer, shown, fixed, states: [state, ...store.beside] };
     inputs.show(undefined);
@@ -169,7 +176,7 @@ function ask(state: State): void {
 }
 
 /** Milliseconds without a change after which more is asked than the plan. */
-const PAUSE = 150;
+const PAUSE = 250;
 let pause: ReturnType<typeof setTimeout> | undefined;
 /** Beside the first, so that the next plan never waits for what takes longer. */
 let slower: Planner | undefined;

@@ -97,7 +97,9 @@ export function form(store: Store, suggest: Suggest, resolved: () => Cluster | u
   const groups = [inFull, ...folds];
 
   /** The control of a field, or of the nearest field around it. */
-  const nearest = (path: string): Control | undefined => {
+  const nearest = (named: string): Control | undefined => {
+    // The core writes `networks[0].link`, and does not say which of several layouts it was asked about.
+    const path = named.replace(/\[(\d+)\]/g, ".$1").replace(/^why_not\.(?!\d)/, "why_not.0.");
     for (let at = path; at !== ""; at = at.slice(0, Math.max(0, at.lastIndexOf(".")))) {
       groups.find((g) => g.paths.includes(at))?.controls();
       const found = made.find((c) => c.path === at);
@@ -128,7 +130,9 @@ export function form(store: Store, suggest: Suggest, resolved: () => Cluster | u
       }
     },
     focus(path) {
-      nearest(path)?.focus();
+      const it = nearest(path);
+      for (const f of folds) if (it && f.paths.includes(it.path)) f.details.open = true;
+      it?.focus();
     },
   };
 }

@@ -15,7 +15,7 @@ export const PRESENCE: Record<string, string> = {
 
 export function presence(path: string, store: Store): Control {
   const it = field(path);
-  const box = h("input", { type: "checkbox", id: id(path), "data-path": path });
+  const box = h("input", { type: "checkbox", id: id(path), "data-path": path, "data-value": PRESENT });
   const help = h("span", { class: "help", id: `${box.id}-help` }, it ? helpText(it) : "");
   box.setAttribute("aria-describedby", help.id);
   const line = faultLine();

@@ -175,9 +175,10 @@ function priceNotes({ run, cluster }: EstimateAnswer): [string, string][] {
       "Price",
       `${format.usdPerHour(price.cluster)} for ${format.count(cluster.nodes * cluster.gpus_per_node)} GPUs, ${kindOfPrice(price.kind)}`,
     ],
+    ["Offer", cluster.prices.offer],
     ["Read", price.as_of],
     ["Source", price.source],
-  ];
+  ].filter((note): note is [string, string] => note[1] !== "");
 }
 
 /** `on_demand` as people write it. */

@@ -156,7 +156,11 @@ function saves({ checkpoint, losses }: RunOutlook): HTMLElement[] {
   if (facts.length === 0) return [];
   return [
     h("h3", {}, "Saves and losses"),
-    h("dl", { class: "facts" }, ...facts.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
+    h(
+      "dl",
+      { class: "facts" },
+      ...facts.flatMap(([name, value]) => [h("div", {}, h("dt", {}, name), h("dd", {}, value))]),
+    ),
   ];
 }
 

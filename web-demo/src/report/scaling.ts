@@ -17,13 +17,17 @@ export function scaling(
   const to = Math.max(...points.map((p) => p.gpus)) * 1.08;
   const top = Math.max(...points.map((p) => p.tokens_per_second), rate * to);
   const knee = points.find((p) => p.gpus === curve.knee);
+  const past = knee && points[points.indexOf(knee) + 1];
   const said = [
     knee
-      ? `The knee is at ${format.count(knee.gpus)} GPUs: past it another GPU brings less.`
-      : "No knee: throughput grows with the number of GPUs as far as was tried.",
+      ? `The knee is at ${format.count(knee.gpus)} GPUs, where the curve lies highest above the line between its ends.`
+      : "No knee as far as was tried.",
+    past?.marginal == null
+      ? ""
+      : ` From there to ${format.count(past.gpus)} each GPU more brings ${format.percent(past.marginal)} of what one of the first brought.`,
     curve.half === null
       ? ""
-      : ` Past ${format.count(curve.half)} GPUs one more brings less than half of what the first brought.`,
+      : ` Past ${format.count(curve.half)} GPUs one more brings less than half of that.`,
   ].join("");
   return [
     h(

@@ -16,8 +16,9 @@ export interface TradeoffActions {
 /** Whether other counts of machines are drawn too; it outlives the drawing. */
 let withOthers = true;
 
-const time = (p: PlanLine): number => p.expected_time ?? p.run_time ?? p.step_time;
-const money = (p: PlanLine): number | undefined => p.expected_cost ?? p.cost ?? undefined;
+// Undisturbed, which every plan and every count of machines has.
+const time = (p: PlanLine): number => p.run_time ?? p.step_time;
+const money = (p: PlanLine): number | undefined => p.cost ?? undefined;
 
 export function tradeoff(
   plan: PlanAnswer,
@@ -82,7 +83,7 @@ export function tradeoff(
     plot({
       label: `Plans by time and ${priced ? "money" : "memory left"}; arrows walk, Enter adopts`,
       x: {
-        name: run ? "Run" : "Step",
+        name: run ? (shown.run?.outlook ? "Run, undisturbed" : "Run") : "Step",
         format: scale.format,
         unit: scale.unit,
         ...span(
@@ -114,7 +115,7 @@ export function tradeoff(
       ? [
           h(
             "p",
-            { class: "key" },
+            { class: "key option" },
             others,
             h("label", { for: others.id }, "With the best plans on other counts of machines (squares)"),
           ),

@@ -35,7 +35,7 @@ export function sensitivity(lines: Sensitivity[], shown: EstimateAnswer): HTMLEl
   return [
     h(
       "div",
-      { class: "scroll", tabindex: "0", role: "region", "aria-label": "What if" },
+      { class: "scroll", tabindex: "0", role: "region", "aria-label": "Plans for other requests" },
       h(
         "table",
         { class: "what-if" },
@@ -105,7 +105,9 @@ export function serving(it: ServingOutlook): HTMLElement[] {
     h(
       "dl",
       { class: "facts" },
-      ...known.flatMap(([name, value]) => (value === null ? [] : [h("dt", {}, name), h("dd", {}, value)])),
+      ...known.flatMap(([name, value]) =>
+        value === null ? [] : [h("div", {}, h("dt", {}, name), h("dd", {}, value))],
+      ),
     ),
   ];
 }
