@@ -490,15 +490,6 @@ class Faults(TypedDict, total=False):
     per_node_hour: float | None
     """Losses of one node per hour, instead."""
 
-    zone: str | None
-    """A recorded spot zone by its id, instead (`docs/run-cost.md` lists them)."""
-
-    availability: Availability | None
-    """When the gang is complete, as measured, instead."""
-
-    trace: Trace | None
-    """Nodes that were available over time, instead."""
-
     loss_share: float | None
     """Mean share of the gang that one loss takes, 0 to 1; none means 0.3 on spot, else one node."""
 
@@ -1291,12 +1282,6 @@ class Run(TypedDict, total=False):
 
     faults: Faults | None
     """How nodes are lost and come back; none means that none are."""
-
-    node_counts: Sequence[NodeCount]
-    """Node counts that vary over the run, in order:
-
-    grown on a plateau, shrunk after; none means the cluster's throughout.
-    """
 
     deadline_hours: float | None
     """Hours after which the run is to have ended: the answer says how likely that is."""

@@ -6,7 +6,7 @@ use super::run::Run;
 use super::text::plan_name;
 use crate::assumption::Assumption;
 use crate::calibrate::Calibration;
-use crate::cluster::{Catalog, Cluster};
+use crate::cluster::{Catalog, Cluster, Network};
 use crate::error::{Error, ErrorCode, Result};
 use crate::layout::{Layout, Sharding};
 use crate::ledger::deduplicated;
@@ -76,6 +76,17 @@ pub(super) fn resolve_cluster(
     }
     let catalog = Catalog::embedded().with_overrides(own.clone())?;
     spec.resolve(&catalog)
+}
+
+/// The networks that would join several nodes of those a request names.
+pub(super) fn networks_between(
+    spec: &crate::cluster::ClusterSpec,
+    own: &crate::cluster::CatalogRows,
+) -> Result<Vec<Network>> {
+    if own.is_empty() {
+        return spec.networks_between(Catalog::embedded());
+    }
+    spec.networks_between(&Catalog::embedded().with_overrides(own.clone())?)
 }
 
 /// What a model cannot do whatever the layout.
