@@ -65,6 +65,7 @@ __all__ = [
     "QatScheme",
     "Recipe",
     "Recompute",
+    "RecomputeModule",
     "Reshard",
     "Run",
     "Runtime",
@@ -490,6 +491,15 @@ class Faults(TypedDict, total=False):
     per_node_hour: float | None
     """Losses of one node per hour, instead."""
 
+    zone: str | None
+    """A recorded spot zone by its id, instead (`docs/run-cost.md` lists them)."""
+
+    availability: Availability | None
+    """When the gang is complete, as measured, instead."""
+
+    trace: Trace | None
+    """Nodes that were available over time, instead."""
+
     loss_share: float | None
     """Mean share of the gang that one loss takes, 0 to 1; none means 0.3 on spot, else one node."""
 
@@ -704,6 +714,9 @@ class Layout(TypedDict, total=False):
 
     recompute: Recompute
     """What backward recomputes."""
+
+    recompute_modules: Sequence[RecomputeModule]
+    """What selective recomputation runs again; empty means `core_attn`."""
 
     recompute_every: int
     """Recompute every k-th layer only."""
@@ -970,7 +983,7 @@ class NodeCount(TypedDict, total=False):
     """Share of the tokens trained on them, 0 to 1; the shares of all parts add up to 1."""
 
 
-Objective: TypeAlias = Literal["time", "cost", "headroom"]
+Objective: TypeAlias = Literal["time", "cost", "expected_cost", "headroom"]
 """What the search makes least (or most)."""
 
 Offload: TypeAlias = Literal["param", "gradient", "optimizer", "activation"]
@@ -1252,6 +1265,11 @@ class Recipe(TypedDict, total=False):
 Recompute: TypeAlias = Literal["none", "selective", "full"]
 """What backward recomputes instead of keeping."""
 
+RecomputeModule: TypeAlias = Literal[
+    "core_attn", "qkv", "attention", "layernorm", "activation", "mlp"
+]
+"""A part of a layer that selective recomputation runs again."""
+
 Reshard: TypeAlias = Literal["default", "always", "never", "node"]
 """Whether an FSDP2 unit frees its gathered parameters between forward and backward."""
 
@@ -1282,6 +1300,12 @@ class Run(TypedDict, total=False):
 
     faults: Faults | None
     """How nodes are lost and come back; none means that none are."""
+
+    node_counts: Sequence[NodeCount]
+    """Node counts that vary over the run, in order:
+
+    grown on a plateau, shrunk after; none means the cluster's throughout.
+    """
 
     deadline_hours: float | None
     """Hours after which the run is to have ended: the answer says how likely that is."""
@@ -1353,6 +1377,12 @@ class Runtime(TypedDict, total=False):
     sample_bytes: float | None
     """Bytes read from storage per sample; none means 4 bytes a token."""
 
+    gpu_decode_samples_per_second: float | None
+    """Samples that one accelerator decodes in a second, where decoding runs there (`DALI`,
+
+    nvJPEG): workers then only read, and the decoder slows the compute beside it.
+    """
+
     jitter: float | None
     """Relative spread (standard deviation) of the ranks' compute time; none means 0."""
 
@@ -1384,6 +1414,12 @@ class Search(TypedDict, total=False):
     recompute: Sequence[Recompute]
     """What to consider recomputing."""
 
+    recompute_every: Sequence[int]
+    """Where all of a layer is recomputed:
+
+    every how many layers; left open: every one, every second, every fourth.
+    """
+
     tensor_parallel: Sequence[int]
     """Tensor-parallel degrees to consider."""
 
@@ -1407,6 +1443,30 @@ class Search(TypedDict, total=False):
 
     offload: Sequence[Offload]
     """What may leave the device; unlike the other lists, an empty one means nothing."""
+
+    optimizers: Sequence[Optimizer]
+    """Optimizers to consider; left open: the recipe's."""
+
+    computes: Sequence[Compute]
+    """Formats of the matrix multiplications to consider; left open: the recipe's."""
+
+    nodes: Sequence[int]
+    """Numbers of nodes to consider, for `cluster` and everything beside it;
+
+    left open: those given.
+    """
+
+    instances: Sequence[str]
+    """Cloud shapes to consider beside `cluster`, as many nodes of each as have its GPUs;
+
+    the one word `any` means every priced shape of the catalogue with parts of the same vendor.
+    """
+
+    global_batch_range: Sequence[int] | None
+    """Sequences per optimizer step to consider, from the first to the second number:
+
+    those of the request times powers of two; left open: those of the request.
+    """
 
     objective: Objective
     """What is made least."""
