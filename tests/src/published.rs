@@ -197,9 +197,8 @@ pub fn recipe(row: &Value) -> Result<Recipe, String> {
         compute,
         autocast: Some(autocast && !sharding.is_fsdp() && sixteen != Dtype::Fp32),
         kernels: match row.pointer("/inputs/compiled").and_then(Value::as_bool) {
-            Some(true) => Kernels::Compiled,
-            _ if unsloth || matches!(framework, Framework::Megatron | Framework::Native) => Kernels::Fused,
-            _ => Kernels::Eager,
+            Some(true) => Some(Kernels::Compiled),
+            _ => unsloth.then_some(Kernels::Fused),
         },
         ..Recipe::default()
     };

@@ -14,7 +14,7 @@ use crate::memory::{self, MemoryReport};
 use crate::quantity::Bytes;
 use crate::step::{Setting, StepReport};
 use crate::term::{Interval80, Term, Terms};
-use crate::workload::{Batch, Method, Model, Recipe};
+use crate::workload::{Batch, Kernels, Method, Model, Recipe};
 
 /// What one layout needs: memory, time, money.
 ///
@@ -152,6 +152,14 @@ impl<'a> Workplace<'a> {
         let memory = self.memory(&layout, batch);
         let step = self.step(&layout, batch);
         let run = self.run_report(&step);
+        if self.recipe.kernels.is_none() {
+            let kernels = self.recipe.kernels();
+            let why = match kernels {
+                Kernels::Fused => "the framework brings its own",
+                _ => "one kernel per operation, as Transformers writes them",
+            };
+            assumptions.push(Assumption::new("recipe.kernels", kernels.name(), why));
+        }
         if self.recipe.params_dtype.is_none() {
             assumptions.push(Assumption::new(
                 "recipe.params_dtype",

@@ -134,7 +134,7 @@ impl<'a> Mode<'a> {
     }
 
     fn fused(&self) -> bool {
-        self.recipe.kernels != Kernels::Eager
+        self.recipe.kernels() != Kernels::Eager
     }
 }
 
@@ -450,7 +450,8 @@ impl Mode<'_> {
     pub(super) fn eight_bit(&self) -> bool {
         let r = self.recipe;
         matches!(r.compute, Compute::Fp8 | Compute::Mxfp8 | Compute::Nvfp4)
-            && (r.kernels == Kernels::Fused || matches!(r.framework, Framework::Megatron | Framework::Native))
+            && (r.kernels() == Kernels::Fused
+                || matches!(r.framework, Framework::Megatron | Framework::Native))
     }
 }
 
