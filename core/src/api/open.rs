@@ -200,7 +200,7 @@ mod tests {
         let request = |objective: &str| -> PlanRequest {
             serde_json::from_value(json!({
                 "model": "llama-3.2-1b", "cluster": "8xH100-SXM-80GB", "seq_len": 4096, "global_batch": 64,
-                "recipe": {"framework": "torchtitan"}, "search": {"shardings": ["fsdp2"], "nodes": [1, 4], "objective": objective},
+                "recipe": {"framework": "torchtitan"}, "search": {"shardings": ["fsdp2"], "nodes": [1, 4], "objective": objective, "list": 1},
                 "run": {"tokens": 1e9, "price": "spot", "checkpoint": {}, "faults": {"per_node_hour": 0.2}},
             }))
             .unwrap()
