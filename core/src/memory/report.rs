@@ -66,8 +66,8 @@ impl MemoryReport {
         }
         self.reserved.0.push(term(more));
         self.device.0.push(term(more));
-        self.allocated = self.allocated + more;
-        self.needed = self.needed + more;
+        self.allocated += more;
+        self.needed += more;
         self.allocated_interval80 = interval::around(self.allocated, interval::ALLOCATED);
         self.reserved_interval80 = interval::around(self.reserved.total(), interval::RESERVED);
         self.device_interval80 = interval::around(self.device.total(), interval::DEVICE);
