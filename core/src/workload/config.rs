@@ -5,6 +5,7 @@
 use serde_json::{Map, Value};
 
 use crate::error::{Error, ErrorCode, Result};
+use crate::write::Shown;
 
 /// Bounds of the fields, such that no product of them leaves a `u64`: the largest tensors are
 /// `COUNT x 3 x LARGEST x WIDTH` (experts) and `COUNT x COUNT x WIDTH` (heads).
@@ -42,7 +43,7 @@ impl<'a> Config<'a> {
     #[cold]
     #[inline(never)]
     fn wrong(&self, key: &str, code: ErrorCode, given: &Value, allowed: &str) -> Error {
-        Error::new(self.field(key), code, given, allowed)
+        Error::new(self.field(key), code, Shown(given), allowed)
     }
 
     pub(super) fn has(&self, key: &str) -> bool {
@@ -163,7 +164,7 @@ impl<'a> Config<'a> {
     /// A list of whole numbers, when given.
     pub(super) fn numbers(&self, key: &str) -> Result<Option<Vec<u64>>> {
         let Some(list) = self.list(key)? else { return Ok(None) };
-        let wrong = |v| Error::new(self.field(key), ErrorCode::WrongType, v, "a list of whole numbers");
+        let wrong = |v| self.wrong(key, ErrorCode::WrongType, v, "a list of whole numbers");
         list.iter().map(|v| v.as_u64().ok_or_else(|| wrong(v))).collect::<Result<_>>().map(Some)
     }
 
