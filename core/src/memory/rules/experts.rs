@@ -89,7 +89,7 @@ impl Reader<'_, '_> {
     /// weighting of the outputs.
     pub(super) fn experts(&mut self, x: Id, weights: Id, e: &Experts) -> Id {
         let m = self.mode;
-        let k = e.top_k as f64;
+        let k = e.top_k as f64 * m.expert_load;
         let copies = |width: f64| Line::per_token(k * width);
         let hidden = e.hidden as f64;
         let width = e.width as f64 / m.tp;
