@@ -258,7 +258,8 @@ mod tests {
     use super::*;
     use crate::layout::{Offload, RecomputeModule, Sharding};
     use crate::workload::{
-        AdapterKind, AttentionKernel, BlockKind, Dtype, Framework, Kernels, Lora, Method, ModelSpec, Optimizer,
+        AdapterKind, AttentionKernel, BlockKind, Dtype, Framework, Kernels, Lora, Method, ModelSpec,
+        Optimizer,
     };
 
     fn layer(name: &str, recipe: &Recipe, recompute: Recompute, tokens: u64) -> Bytes {

@@ -180,9 +180,7 @@ impl Again {
             OpKind::Attention(_) => self.attention,
             OpKind::Activation(_) | OpKind::Product => self.activation || self.mlp,
             OpKind::Experts(_) => self.mlp,
-            OpKind::Linear(l) if is_attention(l.name) => {
-                self.attention || self.qkv && !attended
-            }
+            OpKind::Linear(l) if is_attention(l.name) => self.attention || self.qkv && !attended,
             OpKind::Linear(_) => self.mlp,
             _ => false,
         }
@@ -463,8 +461,7 @@ impl Mode<'_> {
     pub(super) fn eight_bit(&self) -> bool {
         let r = self.recipe;
         matches!(r.compute, Compute::Fp8 | Compute::Mxfp8 | Compute::Nvfp4)
-            && (r.kernels == Kernels::Fused
-                || matches!(r.framework, Framework::Megatron | Framework::Native))
+            && (r.kernels == Kernels::Fused || matches!(r.framework, Framework::Megatron | Framework::Native))
     }
 }
 

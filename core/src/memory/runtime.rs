@@ -62,8 +62,8 @@ impl Outside {
         };
         // Such an engine takes what it needs once.
         let caches = if recipe.framework == Framework::Native { 0.0 } else { 1.0 };
-        let cached = transient * (SLACK_TRANSIENT + streams + splitting)
-            + at_rest * (SLACK_STATIC + splitting);
+        let cached =
+            transient * (SLACK_TRANSIENT + streams + splitting) + at_rest * (SLACK_STATIC + splitting);
         Self {
             cached: cached * caches,
             context: context * GIB,

@@ -164,7 +164,8 @@ impl States {
             s.parameters = 0.0;
         }
         // FSDP and DeepSpeed move gradients to where the optimizer is, as they are reduced.
-        let follow = layout.sharding.is_fsdp() || matches!(layout.sharding, Sharding::Zero2 | Sharding::Zero3);
+        let follow =
+            layout.sharding.is_fsdp() || matches!(layout.sharding, Sharding::Zero2 | Sharding::Zero3);
         if layout.offloads(Offload::Gradient) || (layout.offloads(Offload::Optimizer) && follow) {
             s.host += s.gradients + s.partition;
             s.framework -= s.partition;

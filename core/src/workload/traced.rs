@@ -193,9 +193,9 @@ impl TracedPart {
         for (regime, b) in [("fp32", &r.fp32), ("autocast", &r.autocast), ("bf16", &r.bf16)] {
             let within = |name: &str, figures: &[f64]| {
                 let field = || format!("{at}.regimes.{regime}.{name}");
-                figures.iter().try_for_each(|&bytes| {
-                    in_range(&field(), bytes, -MOST_BYTES, MOST_BYTES).map(|_| ())
-                })
+                figures
+                    .iter()
+                    .try_for_each(|&bytes| in_range(&field(), bytes, -MOST_BYTES, MOST_BYTES).map(|_| ()))
             };
             for (name, line) in
                 [("held", b.held), ("traffic", b.traffic), ("traffic_backward", b.traffic_backward)]
