@@ -219,8 +219,10 @@ def _parts(model: nn.Module, units: Units, meter: Meter) -> Iterator[None]:
 
 
 def _groups(parts: list[Part]) -> list[int]:
-    """Which stretches of forward make one part: an idle one between units, or a unit that runs
-    again, joins what precedes it."""
+    """Which stretches of forward make one part.
+
+    An idle one between units, or a unit that runs again, joins what precedes it.
+    """
     groups: list[int] = []
     seen: set[str] = set()
     for part in parts:
@@ -314,9 +316,7 @@ def _peaks(small: Part, large: Part, scale: _Scale) -> dict[str, Any]:
     pairs = list(zip(small.backward, large.backward, strict=False))
     if len(small.backward) != len(large.backward):
         pairs = [(max(small.backward, default=(0, 0)), max(large.backward, default=(0, 0)))]
-    backward = [
-        [*above((a[0], b[0])), float(a[1] - scale.above)] for a, b in pairs if a != (0, 0)
-    ]
+    backward = [[*above((a[0], b[0])), float(a[1] - scale.above)] for a, b in pairs if a != (0, 0)]
     return {
         "kept": above((small.alive_after, large.alive_after)),
         "forward": _fullest([above(alive) for alive in forward], scale),

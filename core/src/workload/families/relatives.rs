@@ -150,6 +150,8 @@ fn llama4_layer(s: Shape, rotated: bool, normed_heads: bool, tuned: bool) -> Blo
         q = b.scale(q);
     }
     let mut attention = s.attention;
+    // Its eager attention has no cast around the softmax.
+    attention.softmax_fp32 = false;
     if !rotated {
         attention.window = None;
     }
