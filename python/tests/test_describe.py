@@ -13,7 +13,7 @@ from archs import ARCHITECTURES, Decoder, Recurrent, example  # noqa: E402
 
 
 def tracked_peak(
-    build, kind, batch, *, bf16=False, autocast=False, recompute=False, loss=torch.sum, micro_batches=1
+    build, kind, batch, *, bf16=False, autocast=False, recompute=False, loss=torch.sum
 ):
     """Peak bytes of the second of two steps, as torch's memory tracker counts them.
 
@@ -39,13 +39,10 @@ def tracked_peak(
         tracker.track_external(model, optimizer, x)
         with tracker:
             for step in range(2):
-                for _ in range(micro_batches):
-                    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
-                        output = model(x)
-                        value = loss(output)
-                    value.backward()
-                    if micro_batches > 1:
-                        del value, output
+                with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+                    output = model(x)
+                    value = loss(output)
+                value.backward()
                 optimizer.step()
                 optimizer.zero_grad()
                 value = output = None
@@ -89,10 +86,10 @@ def test_a_traced_model_peaks_where_torch_says(described, name, regime):
         described(name), "H100", global_batch=batch, layout=layout, recipe=recipe
     )
     build, kind = ARCHITECTURES[name]
-    assert it.memory.allocated == pytest.approx(tracked_peak(build, kind, batch, **mode), rel=0.05)
+    assert it.memory.allocated == pytest.approx(tracked_peak(build, kind, batch, **mode), rel=0.01)
 
 
-@pytest.mark.parametrize("name", ["unet", "convnet", "decoder", "mixer"])
+@pytest.mark.parametrize("name", ["unet", "convnet", "decoder", "mixer", "dilated"])
 def test_a_traced_model_with_recomputation(described, name):
     layout = {"sharding": "none", "micro_batch": 32, "recompute": "full"}
     it = shardwise.estimate(
@@ -100,7 +97,7 @@ def test_a_traced_model_with_recomputation(described, name):
     )
     build, kind = ARCHITECTURES[name]
     peak = tracked_peak(build, kind, 32, recompute=True)
-    assert it.memory.allocated == pytest.approx(peak, rel=0.05)
+    assert it.memory.allocated == pytest.approx(peak, rel=0.01)
 
 
 def test_counts_are_the_modules_own(described):

@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from operator import mul
 from typing import Any
 
 import torch
@@ -218,8 +219,10 @@ def _parts(model: nn.Module, units: Units, meter: Meter) -> Iterator[None]:
 
 
 def _groups(parts: list[Part]) -> list[int]:
-    """Which stretches of forward make one part: an idle one between units, or a unit that runs
-    again, joins what precedes it."""
+    """Which stretches of forward make one part.
+
+    An idle one between units, or a unit that runs again, joins what precedes it.
+    """
     groups: list[int] = []
     seen: set[str] = set()
     for part in parts:
@@ -313,9 +316,7 @@ def _peaks(small: Part, large: Part, scale: _Scale) -> dict[str, Any]:
     pairs = list(zip(small.backward, large.backward, strict=False))
     if len(small.backward) != len(large.backward):
         pairs = [(max(small.backward, default=(0, 0)), max(large.backward, default=(0, 0)))]
-    backward = [
-        [*above((a[0], b[0])), float(a[1] - scale.above)] for a, b in pairs if a != (0, 0)
-    ]
+    backward = [[*above((a[0], b[0])), float(a[1] - scale.above)] for a, b in pairs if a != (0, 0)]
     return {
         "kept": above((small.alive_after, large.alive_after)),
         "forward": _fullest([above(alive) for alive in forward], scale),
@@ -329,15 +330,13 @@ GRADIENT_WIDTHS = (0, 2, 4)
 
 def _fullest(instants: list[list[float]], scale: _Scale) -> list[list[float]]:
     """Those that are the fullest for some number of samples."""
+    distinct = sorted({tuple(it) for it in instants})
     best: dict[tuple[float, ...], None] = {}
     for doublings in range(-4, 13):
         tokens = scale.tokens * scale.batch * 2.0**doublings
         for width in GRADIENT_WIDTHS:
-            most = max(
-                instants,
-                key=lambda it: it[0] + it[1] * tokens + (it[2] * width if len(it) > 2 else 0),
-                default=None,
-            )
+            at = (1.0, tokens, float(width))
+            most = max(distinct, key=lambda it: sum(map(mul, it, at)), default=None)
             if most is not None:
-                best[tuple(most)] = None
+                best[most] = None
     return [list(it) for it in best]
