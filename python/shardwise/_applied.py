@@ -24,11 +24,18 @@ class Applied:
         return cast("Plan | Estimate", self).best
 
     @property
-    def chosen(self) -> dict[str, Any]:
-        """The layout as a request for an estimate: it gives the plan's very figures."""
-        from ._verbs import chosen
+    def recipe(self) -> dict[str, Any]:
+        """The recipe of the request, with what the search chose of it."""
+        from ._settled import recipe_of
 
-        return chosen(cast("Plan | Estimate", self))
+        return recipe_of(cast("Plan | Estimate", self))
+
+    @property
+    def estimate_request(self) -> dict[str, Any]:
+        """The layout as a request for an estimate: it gives the plan's very figures."""
+        from ._settled import estimate_request_of
+
+        return estimate_request_of(cast("Plan | Estimate", self))
 
     @property
     def micro_batch(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,19 +24,14 @@ def _layout(answer: Plan | Estimate) -> Layout:
     return answer.layout
 
 
-def _recipe(answer: Plan | Estimate) -> Mapping[str, Any]:
-    recipe: Mapping[str, Any] = answer.request.get("recipe") or {}
-    return recipe
-
-
 def compute_dtype(answer: Plan | Estimate) -> torch.dtype:
     """Format of the matrix products, as parameters and activations hold it."""
-    return DTYPES.get(str(_recipe(answer).get("compute", "bf16")), torch.bfloat16)
+    return DTYPES.get(str(answer.recipe.get("compute", "bf16")), torch.bfloat16)
 
 
 def reduce_dtype(answer: Plan | Estimate) -> torch.dtype:
     """Format in which gradients are reduced: fp32 unless the recipe says otherwise."""
-    return DTYPES[str(_recipe(answer).get("reduce_dtype") or "fp32")]
+    return DTYPES[str(answer.recipe.get("reduce_dtype") or "fp32")]
 
 
 def _sharded_by(answer: Plan | Estimate, *names: str) -> None:
