@@ -645,7 +645,7 @@ export interface NodeCount {
 }
 
 /** What the search makes least (or most). */
-export type Objective = "time" | "cost" | "headroom";
+export type Objective = "time" | "cost" | "expected_cost" | "headroom";
 
 /** What leaves the device between uses. */
 export type Offload = "param" | "gradient" | "optimizer" | "activation";
@@ -900,6 +900,9 @@ export interface Runtime {
   worker_samples_per_second?: number | null;
   /** Bytes read from storage per sample; none means 4 bytes a token. */
   sample_bytes?: number | null;
+  /** Samples that one accelerator decodes in a second, where decoding runs there (`DALI`, nvJPEG): workers
+   * then only read, and the decoder slows the compute beside it. */
+  gpu_decode_samples_per_second?: number | null;
   /** Relative spread (standard deviation) of the ranks' compute time; none means 0. */
   jitter?: number | null;
 }
@@ -918,6 +921,9 @@ export interface Search {
   micro_batches?: number[];
   /** What to consider recomputing. */
   recompute?: Recompute[];
+  /** Where all of a layer is recomputed: every how many layers; left open: every one, every second,
+   * every fourth. */
+  recompute_every?: number[];
   /** Tensor-parallel degrees to consider. */
   tensor_parallel?: number[];
   /** Pipeline degrees to consider. */
@@ -933,6 +939,18 @@ export interface Search {
   schedules?: Schedule[];
   /** What may leave the device; unlike the other lists, an empty one means nothing. */
   offload?: Offload[];
+  /** Optimizers to consider; left open: the recipe's. */
+  optimizers?: Optimizer[];
+  /** Formats of the matrix multiplications to consider; left open: the recipe's. */
+  computes?: Compute[];
+  /** Numbers of nodes to consider, for `cluster` and everything beside it; left open: those given. */
+  nodes?: number[];
+  /** Cloud shapes to consider beside `cluster`, as many nodes of each as have its GPUs; the one word
+   * `any` means every priced shape of the catalogue with parts of the same vendor. */
+  instances?: string[];
+  /** Sequences per optimizer step to consider, from the first to the second number: those of the
+   * request times powers of two; left open: those of the request. */
+  global_batch_range?: number[] | null;
   /** What is made least. */
   objective?: Objective;
   /** The run must be over within this time, in seconds. It needs a run. */
@@ -1314,6 +1332,22 @@ export interface CheckpointOutlook {
   excess: number;
   /** Whether saves are made on notice instead. */
   on_notice: boolean;
+}
+
+/** What was chosen beside the layout. */
+export interface Chosen {
+  /** The machines. */
+  machines: string;
+  /** Nodes. */
+  nodes: number;
+  /** GPUs. */
+  gpus: number;
+  /** Optimizer. */
+  optimizer: Optimizer;
+  /** Format of the matrix multiplications. */
+  compute: Compute;
+  /** Sequences per optimizer step. */
+  global_batch: number;
 }
 
 /** The machines of a run. All figures of an accelerator are those of one device as a framework
@@ -1878,6 +1912,8 @@ export interface PlanAnswer {
   schema_version: number;
   /** Whether any layout fits. */
   feasible: boolean;
+  /** What was chosen beside the layout, where machines, recipe or batch were open. */
+  chosen?: Chosen | null;
   /** The best layout in full; when nothing fits, the one that comes nearest. */
   best: EstimateAnswer;
   /** The best plan of each strategy and recompute setting that fits, best first. */
@@ -1916,8 +1952,14 @@ export interface PlanLine {
   name: string;
   /** The layout. */
   layout: Layout;
-  /** The machines, where the request names several. */
+  /** The machines, where several are considered. */
   machines: string | null;
+  /** The optimizer, where several recipes are considered. */
+  optimizer?: Optimizer | null;
+  /** The format of the matrix multiplications, where several recipes are considered. */
+  compute?: Compute | null;
+  /** Sequences per optimizer step, where several are considered. */
+  global_batch?: number | null;
   /** Micro-batches per optimizer step on each data-parallel rank. */
   gradient_accumulation: number;
   /** Device memory of the fullest rank. */
@@ -2140,7 +2182,7 @@ export interface Sensitivity {
   step_time: Seconds | null;
   /** Tokens per second of the whole cluster. */
   tokens_per_second: number | null;
-  /** Money of the run. */
+  /** Money of the run; the expected bill where losses change. */
   cost: Usd | null;
 }
 

@@ -19,10 +19,12 @@ __all__ = [
     "Change",
     "Channel",
     "CheckpointOutlook",
+    "Chosen",
     "Cluster",
     "CompareAnswer",
     "CompareLine",
     "Compared",
+    "Compute",
     "ContextStyle",
     "CurvePoint",
     "Deadline",
@@ -40,6 +42,7 @@ __all__ = [
     "Network",
     "OfferLine",
     "Offload",
+    "Optimizer",
     "ParameterCounts",
     "Peaks",
     "Phase",
@@ -384,6 +387,29 @@ class CheckpointOutlook:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """What was chosen beside the layout."""
+
+    machines: str
+    """The machines."""
+
+    nodes: int
+    """Nodes."""
+
+    gpus: int
+    """GPUs."""
+
+    optimizer: Optimizer
+    """Optimizer."""
+
+    compute: Compute
+    """Format of the matrix multiplications."""
+
+    global_batch: int
+    """Sequences per optimizer step."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Cluster:
     """The machines of a run.
 
@@ -540,6 +566,9 @@ class Compared:
     reason: str
     """What binds."""
 
+
+Compute: TypeAlias = Literal["fp32", "tf32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4"]
+"""The number format of the matrix multiplications."""
 
 ContextStyle: TypeAlias = Literal["ring", "all_to_all"]
 """How a sequence is split over the context-parallel group."""
@@ -1083,6 +1112,28 @@ class OfferLine:
 Offload: TypeAlias = Literal["param", "gradient", "optimizer", "activation"]
 """What leaves the device between uses."""
 
+Optimizer: TypeAlias = Literal[
+    "adamw",
+    "adamw_fused",
+    "adamw_loop",
+    "adamw_8bit",
+    "adamw_4bit",
+    "paged_adamw",
+    "paged_adamw_8bit",
+    "adamw_bf16_states",
+    "cpu_adam",
+    "adafactor",
+    "lion",
+    "muon",
+    "galore",
+    "lomo",
+    "badam",
+    "mezo",
+    "sgd",
+    "sgd_momentum",
+]
+"""The optimizer and its implementation."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ParameterCounts:
@@ -1243,6 +1294,9 @@ class PlanAnswer:
     stop_reason: StopReason
     """Why the search ended."""
 
+    chosen: Chosen | None = None
+    """What was chosen beside the layout, where machines, recipe or batch were open."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class PlanLine:
@@ -1255,7 +1309,7 @@ class PlanLine:
     """The layout."""
 
     machines: str | None
-    """The machines, where the request names several."""
+    """The machines, where several are considered."""
 
     gradient_accumulation: int
     """Micro-batches per optimizer step on each data-parallel rank."""
@@ -1283,6 +1337,15 @@ class PlanLine:
 
     cost: float | None
     """Money of the run."""
+
+    optimizer: Optimizer | None = None
+    """The optimizer, where several recipes are considered."""
+
+    compute: Compute | None = None
+    """The format of the matrix multiplications, where several recipes are considered."""
+
+    global_batch: int | None = None
+    """Sequences per optimizer step, where several are considered."""
 
     expected_time: float | None = None
     """Expected wall time where losses or saves are asked about."""
@@ -1600,7 +1663,7 @@ class Sensitivity:
     """Tokens per second of the whole cluster."""
 
     cost: float | None
-    """Money of the run."""
+    """Money of the run; the expected bill where losses change."""
 
 
 @dataclass(frozen=True, kw_only=True)

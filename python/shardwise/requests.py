@@ -979,7 +979,7 @@ class NodeCount(TypedDict, total=False):
     """Share of the tokens trained on them, 0 to 1; the shares of all parts add up to 1."""
 
 
-Objective: TypeAlias = Literal["time", "cost", "headroom"]
+Objective: TypeAlias = Literal["time", "cost", "expected_cost", "headroom"]
 """What the search makes least (or most)."""
 
 Offload: TypeAlias = Literal["param", "gradient", "optimizer", "activation"]
@@ -1368,6 +1368,12 @@ class Runtime(TypedDict, total=False):
     sample_bytes: float | None
     """Bytes read from storage per sample; none means 4 bytes a token."""
 
+    gpu_decode_samples_per_second: float | None
+    """Samples that one accelerator decodes in a second, where decoding runs there (`DALI`,
+
+    nvJPEG): workers then only read, and the decoder slows the compute beside it.
+    """
+
     jitter: float | None
     """Relative spread (standard deviation) of the ranks' compute time; none means 0."""
 
@@ -1399,6 +1405,12 @@ class Search(TypedDict, total=False):
     recompute: Sequence[Recompute]
     """What to consider recomputing."""
 
+    recompute_every: Sequence[int]
+    """Where all of a layer is recomputed:
+
+    every how many layers; left open: every one, every second, every fourth.
+    """
+
     tensor_parallel: Sequence[int]
     """Tensor-parallel degrees to consider."""
 
@@ -1422,6 +1434,30 @@ class Search(TypedDict, total=False):
 
     offload: Sequence[Offload]
     """What may leave the device; unlike the other lists, an empty one means nothing."""
+
+    optimizers: Sequence[Optimizer]
+    """Optimizers to consider; left open: the recipe's."""
+
+    computes: Sequence[Compute]
+    """Formats of the matrix multiplications to consider; left open: the recipe's."""
+
+    nodes: Sequence[int]
+    """Numbers of nodes to consider, for `cluster` and everything beside it;
+
+    left open: those given.
+    """
+
+    instances: Sequence[str]
+    """Cloud shapes to consider beside `cluster`, as many nodes of each as have its GPUs;
+
+    the one word `any` means every priced shape of the catalogue with parts of the same vendor.
+    """
+
+    global_batch_range: Sequence[int] | None
+    """Sequences per optimizer step to consider, from the first to the second number:
+
+    those of the request times powers of two; left open: those of the request.
+    """
 
     objective: Objective
     """What is made least."""
