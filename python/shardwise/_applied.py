@@ -42,6 +42,14 @@ class Applied:
         """Sequences a data-parallel rank works on at once."""
         return self._opened.layout.micro_batch
 
+    def apply(
+        self, model: nn.Module, *, mesh: DeviceMesh | None = None, units: Units = None
+    ) -> nn.Module:
+        """The module as planned: DDP, FSDP1, FSDP2 or by itself, with its units recomputed."""
+        from .torch import apply
+
+        return apply(cast("Plan | Estimate", self), model, mesh=mesh, units=units)
+
     def fully_shard(
         self, model: nn.Module, *, mesh: DeviceMesh | None = None, units: Units = None
     ) -> nn.Module:
