@@ -471,6 +471,8 @@ export interface LayoutInput {
   micro_batch?: number;
   /** What backward recomputes. */
   recompute?: Recompute;
+  /** What selective recomputation runs again; empty means `core_attn`. */
+  recompute_modules?: RecomputeModule[];
   /** Recompute every k-th layer only. */
   recompute_every?: number;
   /** Recomputation's checkpoints are split over the tensor ranks (DeepSpeed's
@@ -828,6 +830,9 @@ export interface Recipe {
 
 /** What backward recomputes instead of keeping. */
 export type Recompute = "none" | "selective" | "full";
+
+/** A part of a layer that selective recomputation runs again. */
+export type RecomputeModule = "core_attn" | "qkv" | "attention" | "layernorm" | "activation" | "mlp";
 
 /** Whether an FSDP2 unit frees its gathered parameters between forward and backward. */
 export type Reshard = "default" | "always" | "never" | "node";
@@ -1667,6 +1672,8 @@ export interface Layout {
   micro_batch: number;
   /** What backward recomputes. */
   recompute: Recompute;
+  /** What selective recomputation runs again; empty means `core_attn`. */
+  recompute_modules: RecomputeModule[];
   /** Recompute every k-th layer only. */
   recompute_every: number;
   /** Recomputation's checkpoints are split over the tensor ranks (DeepSpeed's
@@ -1784,6 +1791,9 @@ export interface MemoryReport {
   /** Least memory with which the step still runs: tensors, context and communicators, without
    * what the allocator can give back. */
   needed: Bytes;
+  /** 80 % interval of that need: below a device's memory the step fits, above it it does not, and
+   * in between it may. */
+  needed_interval80: Interval80;
   /** Host memory per rank. */
   host: BytesTerms;
 }

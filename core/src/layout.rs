@@ -134,6 +134,24 @@ vocabulary! {
 }
 
 vocabulary! {
+    /// A part of a layer that selective recomputation runs again.
+    RecomputeModule {
+        /// Scores and probabilities of attention (Korthikanti 2022).
+        CoreAttn = "core_attn",
+        /// Query, key and value projections and rotary embeddings.
+        Qkv = "qkv",
+        /// All of attention, its projections too.
+        Attention = "attention",
+        /// Norms.
+        Layernorm = "layernorm",
+        /// The activation between the products of the feed-forward network.
+        Activation = "activation" | "moe_act",
+        /// The feed-forward network or the experts.
+        Mlp = "mlp" | "moe",
+    } default CoreAttn
+}
+
+vocabulary! {
     /// What leaves the device between uses.
     Offload {
         /// Parameters.
@@ -202,6 +220,8 @@ pub struct Layout {
     pub micro_batch: u64,
     /// What backward recomputes.
     pub recompute: Recompute,
+    /// What selective recomputation runs again; empty means `core_attn`.
+    pub recompute_modules: Vec<RecomputeModule>,
     /// Recompute every k-th layer only.
     pub recompute_every: u64,
     /// Recomputation's checkpoints are split over the tensor ranks (DeepSpeed's
@@ -240,6 +260,7 @@ impl Default for Layout {
             expert_parallel: 1,
             micro_batch: 1,
             recompute: Recompute::default(),
+            recompute_modules: Vec::new(),
             recompute_every: 1,
             partition_activations: false,
             offload: Vec::new(),
@@ -280,6 +301,13 @@ impl Layout {
     #[must_use]
     pub fn offloads(&self, what: Offload) -> bool {
         self.offload.contains(&what)
+    }
+
+    /// Whether selective recomputation runs a part of the layers again.
+    #[must_use]
+    pub fn recomputes(&self, module: RecomputeModule) -> bool {
+        let unsaid = self.recompute_modules.is_empty() && module == RecomputeModule::CoreAttn;
+        self.recompute == Recompute::Selective && (unsaid || self.recompute_modules.contains(&module))
     }
 
     /// The layout with its data-parallel degrees filled in for `gpus` accelerators.

@@ -39,6 +39,8 @@ mod interval {
     /// The same of allocator readings, and of peaks of tensors.
     pub(super) const RESERVED: (f64, f64) = (0.82, 1.20);
     pub(super) const ALLOCATED: (f64, f64) = (0.83, 1.20);
+    /// The same of the least memory of a step, judged by the readings of tensors and allocator.
+    pub(super) const NEEDED: (f64, f64) = ALLOCATED;
 
     pub(super) fn around(x: Bytes, (low, high): (f64, f64)) -> Interval80<Bytes> {
         Interval80 { low: x * low, high: x * high }
@@ -214,6 +216,7 @@ fn report(stage_index: u64, instants: &Instants, stage: &Stage<'_>, in_flight: f
         reserved,
         device,
         needed: Bytes::of(outside.needed(total)),
+        needed_interval80: interval::around(Bytes::of(outside.needed(total)), interval::NEEDED),
         host: Terms(vec![
             Term::new(
                 "offloaded states",
@@ -245,6 +248,7 @@ fn empty() -> MemoryReport {
         reserved_interval80: interval::around(Bytes::ZERO, interval::RESERVED),
         device_interval80: interval::around(Bytes::ZERO, interval::DEVICE),
         needed: Bytes::ZERO,
+        needed_interval80: interval::around(Bytes::ZERO, interval::NEEDED),
         host: Terms::default(),
     }
 }

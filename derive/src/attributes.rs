@@ -35,7 +35,7 @@ impl Attributes {
         for attribute in attributes.iter().filter(|a| a.path().is_ident("serde")) {
             attribute.parse_nested_meta(|meta| {
                 let name = meta.path.to_token_stream().to_string();
-                let text = || Ok::<_, syn::Error>(meta.value()?.parse::<LitStr>()?);
+                let text = || meta.value()?.parse::<LitStr>();
                 match name.as_str() {
                     "deny_unknown_fields" => {}
                     "default" if meta.input.peek(syn::Token![=]) => {

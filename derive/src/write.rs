@@ -39,11 +39,12 @@ fn record(fields: &FieldsNamed) -> Result<TokenStream> {
         let (text, own) = field(f)?;
         let ident = &f.ident;
         if !own.skip {
-            let value = match own.skip_if {
-                Some(skip) => quote!(if #skip(&self.#ident) { ::core::option::Option::None } else {
+            let value = if let Some(skip) = own.skip_if {
+                quote!(if #skip(&self.#ident) { ::core::option::Option::None } else {
                     ::core::option::Option::Some(&self.#ident)
-                }),
-                None => quote!(::core::option::Option::Some(&self.#ident)),
+                })
+            } else {
+                quote!(::core::option::Option::Some(&self.#ident))
             };
             entries.push(quote!((#text, #value)));
         }

@@ -63,7 +63,7 @@ def check(given: argparse.Namespace) -> int:
     asked = json.dumps(request)
     answer = json.loads(call("estimate", asked))
     print(call_text("estimate", asked), end="")
-    return 0 if answer["fit"]["verdict"] != "does_not_fit" else 1
+    return 0 if answer["fit"]["headroom"] >= 0 else 1
 
 
 def _gpus(cluster: Cluster) -> int:

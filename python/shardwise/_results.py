@@ -56,7 +56,7 @@ class Estimate(_Printed, EstimateAnswer, Applied):
     @property
     def fits(self) -> bool:
         """Whether the fullest rank fits its accelerator."""
-        return self.fit.verdict != "does_not_fit"
+        return self.fit.headroom >= 0
 
     @property
     def best(self) -> Estimate:

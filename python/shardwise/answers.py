@@ -55,6 +55,7 @@ __all__ = [
     "PriceKind",
     "Prices",
     "Recompute",
+    "RecomputeModule",
     "Rejection",
     "Remedy",
     "Reshard",
@@ -857,6 +858,9 @@ class Layout:
     recompute: Recompute
     """What backward recomputes."""
 
+    recompute_modules: tuple[RecomputeModule, ...]
+    """What selective recomputation runs again; empty means `core_attn`."""
+
     recompute_every: int
     """Recompute every k-th layer only."""
 
@@ -1034,6 +1038,12 @@ class MemoryReport:
     """Least memory with which the step still runs:
 
     tensors, context and communicators, without what the allocator can give back.
+    """
+
+    needed_interval80: Interval80
+    """80 % interval of that need:
+
+    below a device's memory the step fits, above it it does not, and in between it may.
     """
 
     host: BytesTerms
@@ -1467,6 +1477,11 @@ class Prices:
 
 Recompute: TypeAlias = Literal["none", "selective", "full"]
 """What backward recomputes instead of keeping."""
+
+RecomputeModule: TypeAlias = Literal[
+    "core_attn", "qkv", "attention", "layernorm", "activation", "mlp"
+]
+"""A part of a layer that selective recomputation runs again."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -65,6 +65,7 @@ __all__ = [
     "QatScheme",
     "Recipe",
     "Recompute",
+    "RecomputeModule",
     "Reshard",
     "Run",
     "Runtime",
@@ -714,6 +715,9 @@ class Layout(TypedDict, total=False):
     recompute: Recompute
     """What backward recomputes."""
 
+    recompute_modules: Sequence[RecomputeModule]
+    """What selective recomputation runs again; empty means `core_attn`."""
+
     recompute_every: int
     """Recompute every k-th layer only."""
 
@@ -1260,6 +1264,11 @@ class Recipe(TypedDict, total=False):
 
 Recompute: TypeAlias = Literal["none", "selective", "full"]
 """What backward recomputes instead of keeping."""
+
+RecomputeModule: TypeAlias = Literal[
+    "core_attn", "qkv", "attention", "layernorm", "activation", "mlp"
+]
+"""A part of a layer that selective recomputation runs again."""
 
 Reshard: TypeAlias = Literal["default", "always", "never", "node"]
 """Whether an FSDP2 unit frees its gathered parameters between forward and backward."""

@@ -42,6 +42,7 @@ pub fn score(file: &Path) -> Result<Score, String> {
     let defects = defects(file, "memory");
     let mut out = Score::default();
     let (mut ooms, mut false_fits, mut ran, mut false_ooms) = (0_usize, 0_usize, 0_usize, 0_usize);
+    let mut tight = 0_usize;
     for row in json_lines(file)? {
         out.rows += 1;
         let id = text(&row, &["id"]).unwrap_or("").to_owned();
@@ -67,7 +68,11 @@ pub fn score(file: &Path) -> Result<Score, String> {
         };
         let publisher = text(&row, &["source_title"]).unwrap_or("").chars().take(40).collect::<String>();
         let capacity = capacity(&row);
-        let fits = capacity.map(|c| report.needed.get() <= c);
+        // The three-way verdict of the product: "fits" and "does not fit" are claims, "tight" is none.
+        let need = &report.needed_interval80;
+        let fits = capacity.map(|c| need.high.get() <= c);
+        let refused = capacity.map(|c| need.low.get() > c);
+        tight += usize::from(fits == Some(false) && refused == Some(false));
         match text(&row, &["kind"]).unwrap_or("") {
             "oom" => {
                 let Some(fits) = fits else {
@@ -86,12 +91,12 @@ pub fn score(file: &Path) -> Result<Score, String> {
                 out.judged += 1;
             }
             "fits" => {
-                let Some(fits) = fits else {
+                let Some(refused) = refused else {
                     out.skip("no capacity stated");
                     continue;
                 };
                 ran += 1;
-                if !fits {
+                if refused {
                     false_ooms += 1;
                     out.notes.push(format!(
                         "false oom  {id} needs {:.1} of {:.1} GiB",
@@ -102,7 +107,7 @@ pub fn score(file: &Path) -> Result<Score, String> {
                 out.judged += 1;
             }
             "measured" => {
-                if fits == Some(false) {
+                if refused == Some(true) {
                     false_ooms += 1;
                     out.notes.push(format!(
                         "false oom  {id} needs {:.1} of {:.1} GiB",
@@ -136,6 +141,7 @@ pub fn score(file: &Path) -> Result<Score, String> {
     out.extra.insert("false_fits_pct".into(), share(false_fits, ooms).into());
     out.extra.insert("false_ooms_pct".into(), share(false_ooms, ran).into());
     out.extra.insert("oom_rows".into(), ooms.into());
+    out.extra.insert("tight_pct".into(), share(tight, ooms + ran).into());
     Ok(out)
 }
 

@@ -4,7 +4,7 @@
 //! on who published it.
 
 use serde_json::{Map, Value, json};
-use shardwise::layout::{Layout, Offload, Recompute, Schedule, Sharding};
+use shardwise::layout::{Layout, Offload, Recompute, RecomputeModule, Schedule, Sharding};
 use shardwise::workload::{
     AttentionKernel, BaseQuantization, Compute, Dtype, Framework, Kernels, LossKernel, Method, ModelSpec,
     Optimizer, Recipe, Versions,
@@ -197,9 +197,8 @@ pub fn recipe(row: &Value) -> Result<Recipe, String> {
         compute,
         autocast: Some(autocast && !sharding.is_fsdp() && sixteen != Dtype::Fp32),
         kernels: match row.pointer("/inputs/compiled").and_then(Value::as_bool) {
-            Some(true) => Kernels::Compiled,
-            _ if unsloth || matches!(framework, Framework::Megatron | Framework::Native) => Kernels::Fused,
-            _ => Kernels::Eager,
+            Some(true) => Some(Kernels::Compiled),
+            _ => unsloth.then_some(Kernels::Fused),
         },
         ..Recipe::default()
     };
@@ -325,6 +324,32 @@ fn adapters(recipe: &mut Recipe, details: &Value, transformers: bool, prepared: 
     Ok(())
 }
 
+fn recompute(row: &Value) -> Result<Recompute, String> {
+    Ok(match text(row, &["inputs", "recompute"]) {
+        None | Some("none") => Recompute::None,
+        Some("selective") => Recompute::Selective,
+        Some("full") => Recompute::Full,
+        Some(other) => return Err(format!("recompute {other}")),
+    })
+}
+
+/// The parts of a layer that a row says are recomputed.
+fn recompute_modules(row: &Value) -> Vec<RecomputeModule> {
+    let stated = text(row, &["recompute"]).unwrap_or("");
+    stated
+        .split([',', '+', ' '])
+        .filter_map(|word| match word.trim().trim_start_matches("recompute-") {
+            "core_attn" => Some(RecomputeModule::CoreAttn),
+            "qkv" => Some(RecomputeModule::Qkv),
+            "att" | "attention" => Some(RecomputeModule::Attention),
+            "norm" | "layernorm" => Some(RecomputeModule::Layernorm),
+            "swiglu" | "moe_act" => Some(RecomputeModule::Activation),
+            "ffn" | "mlp" | "moe" => Some(RecomputeModule::Mlp),
+            _ => None,
+        })
+        .collect()
+}
+
 /// The layout of a row.
 pub fn layout(row: &Value) -> Result<Layout, String> {
     let gpus = int(row, &["gpus"]).ok_or("gpus not stated")?;
@@ -361,12 +386,22 @@ pub fn layout(row: &Value) -> Result<Layout, String> {
     };
     // Engines name what they keep on the host one by one.
     let named = text(row, &["parallel", "offload"]).unwrap_or("");
-    for (word, what) in [
-        ("offload-residual", Offload::Activation),
-        ("offload-gradients", Offload::Gradient),
-        ("offload-master", Offload::Optimizer),
+    let split = text(row, &["parallel", "zero_stage_or_fsdp"]).unwrap_or("");
+    let recompute = recompute(row)?;
+    let native = framework(row) == Framework::Native;
+    if native {
+        offload.clear();
+    }
+    for (stated, what) in [
+        // The residual is all that a recomputed layer leaves.
+        (named.contains("offload-residual") && recompute == Recompute::Full, Offload::Activation),
+        (named.contains("offload-gradients"), Offload::Gradient),
+        (named.contains("offload-opt"), Offload::Optimizer),
+        // Weights that one device shards lie on the host; stage 3 with "cpu" moves both.
+        (native && gpus == 1 && split.contains("shard-weights"), Offload::Param),
+        (sharding == Sharding::Zero3 && named == "cpu", Offload::Param),
     ] {
-        if named.contains(word) && !offload.contains(&what) {
+        if stated && !offload.contains(&what) {
             offload.push(what);
         }
     }
@@ -387,12 +422,8 @@ pub fn layout(row: &Value) -> Result<Layout, String> {
         context_parallel: cp,
         expert_parallel: ep,
         micro_batch: int(row, &["micro_batch"]).ok_or("micro_batch not stated")?.max(1),
-        recompute: match text(row, &["inputs", "recompute"]) {
-            None | Some("none") => Recompute::None,
-            Some("selective") => Recompute::Selective,
-            Some("full") => Recompute::Full,
-            Some(other) => return Err(format!("recompute {other}")),
-        },
+        recompute,
+        recompute_modules: recompute_modules(row),
         // Megatron-DeepSpeed's stage-3 scripts pass --partition-activations.
         partition_activations: framework(row) == Framework::MegatronDeepSpeed && sharding == Sharding::Zero3,
         offload,

@@ -40,8 +40,8 @@ export function s<K extends keyof SVGElementTagNameMap>(
 
 /** Replaces what an element holds; the focus stays on the element of the same `data-key`. */
 export function swap(container: Element, ...children: Child[]): void {
-  const active = document.activeElement;
-  const key = active instanceof HTMLElement && container.contains(active) ? active.dataset.key : undefined;
+  const active = document.activeElement as HTMLElement | SVGElement | null;
+  const key = active && container.contains(active) ? active.dataset.key : undefined;
   container.replaceChildren();
   fill(container, {}, children);
   if (key !== undefined) {

@@ -50,6 +50,33 @@ export function seconds(x: number): string {
   return x === 0 ? "0 s" : `${(x * 1e6).toFixed(1)} µs`;
 }
 
+/** The unit in which an axis up to so many seconds reads well, and how its marks are written. */
+export function timeScale(most: number): { unit: number; name: string; format: (x: number) => string } {
+  const [unit, name] = (
+    [
+      [86_400, "days", 48 * 3600],
+      [3600, "h", 3600],
+      [60, "min", 120],
+      [1, "s", 1],
+      [1e-3, "ms", 0],
+    ] as const
+  ).find(([, , from]) => most >= from) ?? [1, "s"];
+  const word = (n: number) => (n === 1 && name === "days" ? "day" : name);
+  return {
+    unit,
+    name,
+    format: (x) => {
+      const n = Number((x / unit).toPrecision(3));
+      return `${n} ${word(n)}`;
+    },
+  };
+}
+
+/** An amount of money on an axis. */
+export function usdMark(x: number): string {
+  return x >= 1e6 ? `$${short(x)}` : `$${count(x)}`;
+}
+
 export function usd(x: number): string {
   return Math.abs(x) >= 1000 ? `$${count(x)}` : `$${x.toFixed(2)}`;
 }
@@ -66,6 +93,11 @@ export function flops(x: number): string {
 
 export function percent(x: number): string {
   return `${(100 * x).toFixed(1)} %`;
+}
+
+/** A change as a share, with its sign. */
+export function signed(x: number): string {
+  return `${x < 0 ? "−" : "+"}${(100 * Math.abs(x)).toFixed(1)} %`;
 }
 
 export function gbPerSecond(x: number): string {

@@ -1,15 +1,17 @@
 /** Joins the inputs, the planner and the answer. */
 import "./style.css";
-import type { Cluster, EstimateAnswer, Layout, PlanAnswer } from "shardwise";
+import type { Cluster, CompareAnswer, EstimateAnswer, Layout, PlanAnswer, PlanLine } from "shardwise";
 import { h } from "./dom";
 import { form } from "./form/form";
+import { withNodes } from "./form/machines";
 import { offlineSwitch } from "./offline";
 import { type Call, outcome, Planner } from "./planner";
-import type { Kept } from "./report/compare";
+import type { Compared } from "./report/compare";
+import { same } from "./report/plans";
 import { machinesLine, modelLine } from "./report/reasons";
 import { type Answers, report } from "./report/report";
 import { type Fault, request } from "./request";
-import { examples, fieldsUnder } from "./schema";
+import { examples, fieldsUnder, PRESENT } from "./schema";
 import type { Sharable } from "./share";
 import { fromFragment, isUnder, type State, Store, toFragment } from "./state";
 import { suggestions } from "./suggestions";
@@ -26,7 +28,15 @@ const names = suggestions(examples("model"));
 const inputs = form(store, names.suggest, (): Cluster | undefined => answers?.shown.cluster);
 const output = report({
   adopt,
+  look: (layout) => fix(layout, {}),
+  scaleTo(nodes) {
+    if (!answers) return;
+    const others = [...store.state].filter(([path]) => !isUnder(path, "layout"));
+    store.replace(new Map([...others, ...Object.entries(withNodes(store, nodes, answers.shown.cluster))]));
+  },
   release: () => store.clear("layout"),
+  reckon: () => store.set({ "run.faults": PRESENT }),
+  askAbout: () => inputs.focus("why_not.0.sharding"),
   current,
   toField: (path) => inputs.focus(path),
   keep: () => store.replace(store.state, [...store.beside, store.state]),
@@ -55,25 +65,35 @@ document.querySelector("#inputs")?.append(inputs.element, names.element);
 document.querySelector("#answer")?.append(output.element);
 document.querySelector("footer")?.append(offlineSwitch() ?? "");
 
-/** The layout of a plan becomes the person's own, field by field. */
-function adopt(layout: Layout): void {
-  if (answers && JSON.stringify(layout) === JSON.stringify(answers.plan.best.layout)) {
+/** A plan becomes the person's own; the best of all needs nothing said of it. */
+function adopt(line: PlanLine): void {
+  if (!answers) return;
+  const { best } = answers.plan;
+  if (same(line.layout, best.layout) && line.step_time === best.step.time.total) {
     store.clear("layout");
     return;
   }
+  // `8 x h200-sxm (139.80 GiB)`: the name without what is said of it.
+  const machines = line.machines?.replace(/ \(.*/, "");
+  fix(line.layout, machines === undefined ? {} : { cluster: machines });
+}
+
+/** Says a layout field by field, and what else goes with it. */
+function fix(layout: Layout, besides: Record<string, string>): void {
   const said: [string, string][] = fieldsUnder("layout").map((path) => {
     const value = layout[path.slice("layout.".length) as keyof Layout];
     return [path, Array.isArray(value) ? value.join(",") : String(value)];
   });
-  const others = [...store.state].filter(([path]) => !path.startsWith("layout."));
-  store.replace(new Map([...others, ...said.filter(([, text]) => text !== "")]));
+  const replaced = ["layout", ...Object.keys(besides)];
+  const others = [...store.state].filter(([path]) => !replaced.some((root) => isUnder(path, root)));
+  store.replace(new Map([...others, ...said.filter(([, text]) => text !== ""), ...Object.entries(besides)]));
 }
 
 function current(): Sharable | undefined {
   const verb = store.has("layout") ? "estimate" : "plan";
   const asked = request(verb, store.state);
   if (!answers || "fault" in asked) return undefined;
-  return { link: address(), verb, request: asked.request, state: store.state, plan: answers.plan };
+  return { link: address(), verb, request: asked.request, state: store.state, ...answers };
 }
 
 function address(): string {
@@ -86,11 +106,20 @@ function refuse(fault: Fault): void {
   output.fault(fault);
 }
 
+/** The search of a set-up. The layout that it fixes is the one in use. */
+function searchFor(state: State, besides: [string, string][] = []): Call | Fault {
+  const own = [...state].flatMap(([path, text]): [string, string][] =>
+    isUnder(path, "layout") ? [[path.replace("layout", "current"), text]] : [],
+  );
+  const made = request("plan", new Map([...own, ...state, ...besides]));
+  return "fault" in made ? made.fault : { verb: "plan", request: made.text };
+}
+
 /** The call that shows a set-up: its own layout where it fixes one, else the search. */
 function callFor(state: State): Call | Fault {
-  const verb = [...state.keys()].some((path) => isUnder(path, "layout")) ? "estimate" : "plan";
-  const made = request(verb, state);
-  return "fault" in made ? made.fault : { verb, request: made.text };
+  if (![...state.keys()].some((path) => isUnder(path, "layout"))) return searchFor(state);
+  const made = request("estimate", state);
+  return "fault" in made ? made.fault : { verb: "estimate", request: made.text };
 }
 
 /** How often it was asked: only the newest answer is shown. */
@@ -100,63 +129,89 @@ function busy(is: boolean): void {
   document.querySelector("#answer")?.setAttribute("aria-busy", String(is));
 }
 
-/** Asks for the search, for the layout that the person fixed, and for the set-ups kept beside. */
+/** Asks for the search and for the layout that the person fixed. */
 function ask(state: State): void {
   asked += 1;
   const turn = asked;
-  const plan = request("plan", state);
-  if ("fault" in plan) {
-    refuse(plan.fault);
-    return;
-  }
   const own = callFor(state);
+  const plan = searchFor(state);
   if ("field" in own) {
     refuse(own);
     return;
   }
+  if ("field" in plan) {
+    refuse(plan);
+    return;
+  }
   const fixed = own.verb === "estimate";
-  const beside = store.beside.map(callFor);
-  const calls = [
-    { verb: "plan" as const, request: plan.text },
-    ...(fixed ? [own] : []),
-    ...beside.filter((call) => "verb" in call),
-  ];
   busy(true);
-  planner.ask(calls, (texts) => {
+  planner.ask(fixed ? [own, plan] : [plan], (texts) => {
     if (turn !== asked) return;
-    const planned = outcome<PlanAnswer>(texts.shift() ?? "");
-    if ("error" in planned) {
-      refuse(planned.error);
-      return;
-    }
-    const estimated = fixed ? outcome<EstimateAnswer>(texts.shift() ?? "") : { answer: planned.answer.best };
-    if ("error" in estimated) {
+    const estimated = fixed ? outcome<EstimateAnswer>(texts.shift() ?? "") : undefined;
+    if (estimated && "error" in estimated) {
       refuse(estimated.error);
       return;
     }
-    const shown = estimated.answer;
-    const kept = beside.map((call) =>
-      "verb" in call ? keptAnswer(call, texts.shift() ?? "") : { problem: call.message },
-    );
-    answers = { plan: planned.answer, shown, fixed, kept };
+    const planned = outcome<PlanAnswer>(texts.shift() ?? "");
+    if ("error" in planned) {
+      // The layout in use is the one that was fixed.
+      refuse({ ...planned.error, field: planned.error.field.replace(/^current\b/, "layout") });
+      return;
+    }
+    const shown = estimated?.answer ?? planned.answer.best;
+    answers = { plan: planned.answer, shown, fixed, states: [state, ...store.beside] };
     inputs.show(undefined);
-    output.show(answers, () => turn === asked && busy(false));
+    output.show(answers, () => {
+      if (turn !== asked) return;
+      busy(false);
+      clearTimeout(pause);
+      pause = setTimeout(() => deepen(turn, state), PAUSE);
+    });
     if (performance.getEntriesByName("first plan").length === 0) performance.mark("first plan");
     modelSaid.textContent = modelLine(shown);
     machinesSaid.textContent = machinesLine(shown);
     if (problem !== undefined)
       output.fault({ field: "", message: `${problem} The page shows its usual start.` });
-    names.fill(planner);
   });
 }
 
-function keptAnswer(call: Call, text: string): Kept {
-  if (call.verb === "plan") {
-    const it = outcome<PlanAnswer>(text);
-    return "error" in it ? { problem: it.error.message } : { answer: it.answer.best };
-  }
-  const it = outcome<EstimateAnswer>(text);
-  return "error" in it ? { problem: it.error.message } : { answer: it.answer };
+/** Milliseconds without a change after which more is asked than the plan. */
+const PAUSE = 250;
+let pause: ReturnType<typeof setTimeout> | undefined;
+/** Beside the first, so that the next plan never waits for what takes longer. */
+let slower: Planner | undefined;
+
+/** Asks for what takes longer: other counts of machines, other requests, the set-ups side by side. */
+function deepen(turn: number, state: State): void {
+  if (turn !== asked) return;
+  slower ??= new Planner(() => output.deepen({ plan: undefined, compared: undefined }), planner.module);
+  names.fill(slower);
+  const plan = searchFor(state, [
+    ["search.scaling", "true"],
+    ["search.sensitivity", "true"],
+  ]);
+  const contenders = [state, ...store.beside].map(callFor);
+  const problem = contenders.find((call) => "field" in call);
+  const requests = contenders.map((call) => ("verb" in call ? `{"${call.verb}":${call.request}}` : "{}"));
+  const comparison: Call[] =
+    store.beside.length > 0 && !problem
+      ? [{ verb: "compare", request: `{"requests":[${requests.join(",")}]}` }]
+      : [];
+  if ("field" in plan) return;
+  slower.ask([plan, ...comparison], ([planned, text]) => {
+    if (turn !== asked) return;
+    const read = outcome<PlanAnswer>(planned ?? "");
+    output.deepen({
+      plan: "answer" in read ? read.answer : undefined,
+      compared: problem && "field" in problem ? { problem: problem.message } : compared(text),
+    });
+  });
+}
+
+function compared(text: string | undefined): Compared | undefined {
+  if (text === undefined) return undefined;
+  const read = outcome<CompareAnswer>(text);
+  return "answer" in read ? { answer: read.answer } : { problem: read.error.message };
 }
 
 let written: ReturnType<typeof setTimeout> | undefined;

@@ -27,18 +27,23 @@ export class Planner {
   readonly #waiting = new Map<number, (texts: string[]) => void>();
   readonly #failed: (reason: string) => void;
 
-  constructor(failed: (reason: string) => void) {
+  /** The core compiled, for another worker to start with. */
+  readonly module: Promise<WebAssembly.Module>;
+
+  constructor(failed: (reason: string) => void, module?: Promise<WebAssembly.Module>) {
     this.#failed = failed;
     this.#worker.addEventListener("message", ({ data }: MessageEvent<Reply>) => this.#receive(data));
     this.#worker.addEventListener("error", (e) => failed(e.message || "the worker did not start"));
     // Fetched here, so that module and worker load side by side.
-    fetch(wasm)
-      .then((file) => file.arrayBuffer())
-      .then((bytes) => WebAssembly.compile(bytes))
-      .then(
-        (module) => this.#post({ module }),
-        (e) => failed(String(e)),
-      );
+    this.module =
+      module ??
+      fetch(wasm)
+        .then((file) => file.arrayBuffer())
+        .then((bytes) => WebAssembly.compile(bytes));
+    this.module.then(
+      (module) => this.#post({ module }),
+      (e) => failed(String(e)),
+    );
   }
 
   /** Asks; while an answer is on its way a newer question replaces one that waits. */

@@ -4,10 +4,13 @@ import { toJson } from "./schema";
 import type { State } from "./state";
 import { isUnder } from "./state";
 
-export type Verb = "plan" | "estimate" | "catalog" | "describe_model";
+export type Verb = "plan" | "estimate" | "compare" | "catalog";
 
 /** Roots that one verb has and the other lacks. */
-const FOREIGN: Partial<Record<Verb, string>> = { plan: "layout", estimate: "search" };
+const FOREIGN: Partial<Record<Verb, string[]>> = {
+  plan: ["layout"],
+  estimate: ["search", "alternatives", "why_not", "current"],
+};
 
 /** A fault found before the core was asked, in the core's form. */
 export interface Fault {
@@ -24,8 +27,7 @@ export type Json = { [key: string]: unknown };
 export function request(verb: Verb, state: State): { request: Json; text: string } | { fault: Fault } {
   const root: Json = Object.create(null);
   for (const [path, text] of state) {
-    const foreign = FOREIGN[verb];
-    if (foreign && isUnder(path, foreign)) continue;
+    if (FOREIGN[verb]?.some((root) => isUnder(path, root))) continue;
     if (path === "model" && text.trimStart().startsWith("{")) {
       const config = readConfig(text);
       if (typeof config === "string") return { fault: { field: "model", message: `model: ${config}` } };
@@ -68,5 +70,10 @@ function place(root: Json, path: string, value: unknown): void {
     }
     here = here[key] as Json;
   });
-  here[last] = value;
+  // That an object is there does not undo what is said inside it.
+  if (!isEmpty(value) || typeof here[last] !== "object") here[last] = value;
+}
+
+function isEmpty(value: unknown): boolean {
+  return typeof value === "object" && value !== null && Object.keys(value).length === 0;
 }

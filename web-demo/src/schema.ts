@@ -25,6 +25,9 @@ export interface Option {
   help: string;
 }
 
+/** The text of an object that is asked for with nothing in it said. */
+export const PRESENT = "yes";
+
 /** How a field's text is read, and which control it gets. */
 export type Kind =
   | "choice"
@@ -110,7 +113,7 @@ function kind(node: Node): Kind {
     case "array": {
       const item = node.items ? present(node.items).node : {};
       if (item.oneOf || item.enum) return "choices";
-      if (item.properties) return "object";
+      if (item.properties) return item.type === "named" ? "words" : "object";
       return item.type === "string" ? "words" : "numbers";
     }
     default:
@@ -229,6 +232,9 @@ export function toJson(path: string, given: string): unknown {
     case "choices":
     case "words":
       return list();
+    case "object":
+      // An object that is there with all its defaults.
+      return it.optional && given === PRESENT ? {} : given;
     default:
       return given;
   }

@@ -1,5 +1,6 @@
 /** The set-up in the words of each face, to take elsewhere. */
-import type { PlanAnswer } from "shardwise";
+import type { EstimateAnswer, PlanAnswer } from "shardwise";
+import { accelerate } from "./accelerate";
 import * as format from "./format";
 import type { Json } from "./request";
 import { toJson } from "./schema";
@@ -12,6 +13,8 @@ export interface Sharable {
   request: Json;
   state: State;
   plan: PlanAnswer;
+  /** The layout that is shown. */
+  shown: EstimateAnswer;
 }
 
 export const FORMS: { name: string; text: (it: Sharable) => string }[] = [
@@ -19,6 +22,7 @@ export const FORMS: { name: string; text: (it: Sharable) => string }[] = [
   { name: "JSON", text: (it) => JSON.stringify(it.request, null, 2) },
   { name: "Python", text: python },
   { name: "Command line", text: commandLine },
+  { name: "Accelerate", text: (it) => accelerate(it.shown, it.state.get("recipe.compute") || "bf16") },
   { name: "Markdown", text: markdown },
 ];
 

@@ -74,6 +74,15 @@ export async function settled(page) {
 }
 
 /**
+ * Waits until what takes longer than a plan is there too.
+ * @param {import("playwright-core").Page} page
+ */
+export async function deepened(page) {
+  await settled(page);
+  await page.waitForSelector(".part-compare[aria-busy='false']", { state: "attached" });
+}
+
+/**
  * @param {import("playwright-core").Page} page
  * @returns {Promise<string>}
  */
@@ -99,7 +108,7 @@ export async function unfold(page) {
     for (const it of document.querySelectorAll("details")) it.open = true;
   });
   await page.waitForFunction(() =>
-    [...document.querySelectorAll("details")].every((it) => it.querySelector("[data-path]")),
+    [...document.querySelectorAll("details")].every((it) => it.querySelector("[data-path], table, li")),
   );
 }
 

@@ -106,7 +106,7 @@ test("a file of 5 MB is refused by its size", async () => {
 
 test("a pasted text of 5 MB is refused without a long pause", async () => {
   const { page, close } = await open();
-  await page.getByLabel("By config").check();
+  await page.getByLabel("Config", { exact: true }).check();
   const started = Date.now();
   await page.evaluate(() => {
     const area = /** @type {HTMLTextAreaElement} */ (document.querySelector("textarea[data-path='model']"));

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { load } from "shardwise";
-import { address, fields, open, pageUnderTest, settled, verdict } from "./browser.js";
+import { address, deepened, fields, open, pageUnderTest, settled, verdict } from "./browser.js";
 
 pageUnderTest();
 
@@ -75,9 +75,32 @@ test("two set-ups stand side by side, also in the address", async () => {
   await settled(page);
   await page.locator("[data-path='global_batch']").fill("128");
   await settled(page);
-  const batches = async () =>
-    page.locator(".compare tbody tr", { hasText: "Batch" }).first().locator("td").allInnerTexts();
+  const row = async (/** @type {string} */ name) => {
+    await deepened(page);
+    return page.locator(".compare tbody tr", { hasText: name }).first().locator("td").allInnerTexts();
+  };
+  const batches = () => row("Batch");
   assert.deepEqual(await batches(), ["128 × 8,192 tokens", "64 × 8,192 tokens"]);
+  const core = await load();
+  const plan = (/** @type {number} */ global_batch) => ({
+    plan: {
+      model: "llama-3.1-8b",
+      cluster: "8xH100-SXM-80GB",
+      seq_len: 8192,
+      global_batch,
+      run: { tokens: 10e9 },
+    },
+  });
+  const reply = core.ask("compare", { requests: [plan(128), plan(64)] });
+  assert.ok("answer" in reply);
+  const costs = reply.answer.lines.find((line) => line.name === "run cost");
+  assert.deepEqual(
+    (await row("Run cost")).map((text) => text.replace(/ ×.*/, "")),
+    costs?.values.map((value) => `$${Math.round(value ?? 0).toLocaleString("en-US")}`),
+  );
+  assert.ok(!(await page.locator(".compare tr.term").first().isVisible()));
+  await page.getByLabel("With every term").check();
+  assert.ok(await page.locator(".compare tr.term").first().isVisible());
   await page.waitForTimeout(250);
   await page.reload();
   await settled(page);
@@ -85,6 +108,12 @@ test("two set-ups stand side by side, also in the address", async () => {
   await page.getByRole("button", { name: "Edit kept set-up 1" }).click();
   await settled(page);
   assert.deepEqual(await batches(), ["64 × 8,192 tokens", "128 × 8,192 tokens"]);
+  await page.getByRole("button", { name: "Keep this set-up beside" }).click();
+  await settled(page);
+  assert.equal((await batches()).length, 3);
+  assert.ok(await page.getByRole("button", { name: "Keep this set-up beside" }).isDisabled());
+  await page.getByRole("button", { name: "Drop kept set-up 2" }).click();
+  await settled(page);
   await page.getByRole("button", { name: "Drop kept set-up 1" }).click();
   await settled(page);
   assert.equal(await page.locator(".compare").count(), 0);
@@ -129,6 +158,8 @@ test("the set-up can be taken along in every form", async () => {
   assert.match(command, /--set recipe\.ema=true/);
   const table = (await copied("Markdown")).split("\n").filter((line) => line.startsWith("|"));
   assert.equal(table.length, reply.answer.ranked.length + 2);
+  const yaml = await copied("Accelerate");
+  assert.match(yaml, /^compute_environment: LOCAL_MACHINE\ndistributed_type: \w+\nmixed_precision: bf16\n/);
   const link = await copied("Link");
   assert.ok(link.startsWith(`${address}#v=1&`));
   await close();

@@ -148,13 +148,7 @@ pub fn calibrate(request: &CalibrateRequest) -> Result<CalibrateAnswer> {
         if !answer.summary.is_empty() {
             answer.summary.push_str("; ");
         }
-        answer.summary.push_str(&format!(
-            "from {} readings: tensors take {:.2} of the memory predicted ({:.2} to {:.2})",
-            readings.len(),
-            factor.factor,
-            factor.low,
-            factor.high
-        ));
+        answer.summary.push_str(&readings_told(&factor, readings.len()));
         answer.constants.push(factor);
     }
     for ((run, r, setting), predicted) in settings.iter().zip(allocated) {
@@ -170,6 +164,13 @@ pub fn calibrate(request: &CalibrateRequest) -> Result<CalibrateAnswer> {
         });
     }
     Ok(answer)
+}
+
+fn readings_told(c: &Learnt, readings: usize) -> String {
+    format!(
+        "from {readings} readings: tensors take {:.2} of the memory predicted ({:.2} to {:.2})",
+        c.factor, c.low, c.high
+    )
 }
 
 impl MeasuredRun {

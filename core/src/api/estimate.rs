@@ -6,15 +6,15 @@ use super::run::Run;
 use super::text::plan_name;
 use crate::assumption::Assumption;
 use crate::calibrate::Calibration;
-use crate::cluster::{Catalog, Cluster};
+use crate::cluster::{Catalog, Cluster, Network};
 use crate::error::{Error, ErrorCode, Result};
 use crate::layout::{Layout, Sharding};
 use crate::ledger::deduplicated;
 use crate::memory::{self, MemoryReport};
 use crate::quantity::Bytes;
 use crate::step::{Setting, StepReport};
-use crate::term::{Term, Terms};
-use crate::workload::{Batch, Method, Model, Recipe};
+use crate::term::{Interval80, Term, Terms};
+use crate::workload::{Batch, Kernels, Method, Model, Recipe};
 
 /// What one layout needs: memory, time, money.
 ///
@@ -76,6 +76,17 @@ pub(super) fn resolve_cluster(
     }
     let catalog = Catalog::embedded().with_overrides(own.clone())?;
     spec.resolve(&catalog)
+}
+
+/// The networks that would join several nodes of those a request names.
+pub(super) fn networks_between(
+    spec: &crate::cluster::ClusterSpec,
+    own: &crate::cluster::CatalogRows,
+) -> Result<Vec<Network>> {
+    if own.is_empty() {
+        return spec.networks_between(Catalog::embedded());
+    }
+    spec.networks_between(&Catalog::embedded().with_overrides(own.clone())?)
 }
 
 /// What a model cannot do whatever the layout.
@@ -141,6 +152,14 @@ impl<'a> Workplace<'a> {
         let memory = self.memory(&layout, batch);
         let step = self.step(&layout, batch);
         let run = self.run_report(&step);
+        if self.recipe.kernels.is_none() {
+            let kernels = self.recipe.kernels();
+            let why = match kernels {
+                Kernels::Fused => "the framework brings its own",
+                _ => "one kernel per operation, as Transformers writes them",
+            };
+            assumptions.push(Assumption::new("recipe.kernels", kernels.name(), why));
+        }
         if self.recipe.params_dtype.is_none() {
             assumptions.push(Assumption::new(
                 "recipe.params_dtype",
@@ -173,18 +192,21 @@ impl<'a> Workplace<'a> {
     pub(super) fn fit(&self, memory: &MemoryReport) -> Fit {
         let capacity = self.cluster.memory;
         let headroom = capacity - memory.needed;
-        let verdict = verdict(memory.needed, memory.device_interval80.high, capacity);
+        let (needed, likely) = (memory.needed, &memory.needed_interval80);
+        let verdict = verdict(likely, capacity);
         let reason = match verdict {
-            Verdict::Fits => format!("uses {} of {}", memory.needed, capacity),
+            Verdict::Fits => format!("uses {needed} of {capacity}"),
+            Verdict::Tight if needed > capacity => format!(
+                "needs {needed} of {capacity}, too much but for the error of the estimate (from {})",
+                likely.low
+            ),
             Verdict::Tight => format!(
-                "uses {} of {}, with less to spare than the error of the estimate (up to {})",
-                memory.needed, capacity, memory.device_interval80.high
+                "uses {needed} of {capacity}, with less to spare than the error of the estimate (up to {})",
+                likely.high
             ),
             Verdict::DoesNotFit => format!(
-                "needs {} of {}: {} too much at {}",
-                memory.needed,
-                capacity,
-                memory.needed - capacity,
+                "needs {needed} of {capacity}: {} too much at {}",
+                needed - capacity,
                 memory.phases.get(memory.peak).map_or("the peak", |p| &p.name)
             ),
         };
@@ -224,11 +246,11 @@ impl<'a> Workplace<'a> {
     }
 }
 
-/// Fits when the upper end of the interval fits, tight when only the estimate itself does.
-pub(super) fn verdict(needed: Bytes, high: Bytes, capacity: Bytes) -> Verdict {
-    if needed > capacity {
+/// Fits when the upper end of the interval does, does not when even the lower end does not.
+pub(super) fn verdict(needed: &Interval80<Bytes>, capacity: Bytes) -> Verdict {
+    if needed.low > capacity {
         Verdict::DoesNotFit
-    } else if high > capacity {
+    } else if needed.high > capacity {
         Verdict::Tight
     } else {
         Verdict::Fits

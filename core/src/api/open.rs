@@ -98,7 +98,7 @@ fn recipes(request: &PlanRequest, model: &Model) -> Result<Vec<Recipe>> {
     let computes = if search.computes.is_empty() { vec![own.compute] } else { search.computes.clone() };
     for &optimizer in &optimizers {
         for &compute in &computes {
-            let recipe = Recipe { optimizer, compute, ..own.clone() };
+            let recipe = Recipe { compute, optimizer, ..own.clone() };
             recipe.validate().map_err(|e| e.under("recipe"))?;
             check_model(model, &recipe, &Layout::default(), request.seq_len)?;
             if !out.contains(&recipe) {
@@ -131,10 +131,10 @@ fn batches(request: &PlanRequest) -> Vec<Batch> {
 
 #[cfg(test)]
 mod tests {
-    use crate::api::{PlanAnswer, PlanRequest, plan};
+    use crate::api::{PlanAnswer, PlanRequest, Run, plan};
     use serde_json::{Value, json};
 
-    fn ask(search: Value) -> PlanAnswer {
+    fn ask(search: &Value) -> PlanAnswer {
         let request: PlanRequest = serde_json::from_value(json!({
             "model": "llama-3.2-1b", "cluster": "2x8xH100-SXM-80GB", "seq_len": 4096, "global_batch": 64,
             "recipe": {"framework": "torchtitan"}, "run": {"tokens": 1e10}, "search": search,
@@ -145,26 +145,26 @@ mod tests {
 
     #[test]
     fn more_machines_are_faster_and_fewer_cheaper() {
-        let fast = ask(json!({"nodes": [1, 2, 4]}));
-        let cheap = ask(json!({"nodes": [1, 2, 4], "objective": "cost"}));
+        let fast = ask(&json!({"nodes": [1, 2, 4]}));
+        let cheap = ask(&json!({"nodes": [1, 2, 4], "objective": "cost"}));
         assert_eq!((fast.chosen.unwrap().nodes, cheap.chosen.as_ref().unwrap().nodes), (4, 1));
         let run = |a: &PlanAnswer| a.best.run.clone().unwrap();
         let money = |a: &PlanAnswer| run(a).cost.unwrap().total();
         // Money under a deadline: two nodes are the fewest that are in time.
         let deadline = 0.7 * run(&cheap).time.get();
-        let timely = ask(json!({"nodes": [1, 2, 4], "objective": "cost", "deadline": deadline}));
+        let timely = ask(&json!({"nodes": [1, 2, 4], "objective": "cost", "deadline": deadline}));
         assert_eq!(timely.chosen.as_ref().unwrap().nodes, 2);
         assert!(run(&timely).time.get() <= deadline && money(&timely) >= money(&cheap));
         // Time under a budget: what the cheapest costs and a little more.
         let budget = 1.001 * money(&timely).get();
-        let thrifty = ask(json!({"nodes": [1, 2, 4], "budget": budget}));
+        let thrifty = ask(&json!({"nodes": [1, 2, 4], "budget": budget}));
         assert!(money(&thrifty).get() <= budget && run(&thrifty).time <= run(&timely).time);
     }
 
     #[test]
     fn a_choice_left_open_is_never_worse_than_one_made() {
-        let own = ask(json!({"objective": "headroom"}));
-        let open = ask(json!({"objective": "headroom", "optimizers": ["adamw", "adamw_8bit"],
+        let own = ask(&json!({"objective": "headroom"}));
+        let open = ask(&json!({"objective": "headroom", "optimizers": ["adamw", "adamw_8bit"],
                               "computes": ["bf16", "fp8"]}));
         assert!(open.best.fit.headroom > own.best.fit.headroom);
         assert_eq!(open.chosen.unwrap().optimizer.name(), "adamw_8bit");
@@ -173,8 +173,8 @@ mod tests {
 
     #[test]
     fn a_range_of_batches_is_weighed_by_tokens() {
-        let own = ask(json!({}));
-        let range = ask(json!({"global_batch_range": [32, 256]}));
+        let own = ask(&json!({}));
+        let range = ask(&json!({"global_batch_range": [32, 256]}));
         let chosen = range.chosen.unwrap().global_batch;
         assert!([32, 64, 128, 256].contains(&chosen));
         let rate = |a: &super::super::EstimateAnswer| a.step.tokens_per_second();
@@ -185,13 +185,13 @@ mod tests {
     #[test]
     fn any_shape_of_the_catalogue_may_be_had() {
         let open =
-            ask(json!({"instances": ["any"], "objective": "cost", "shardings": ["fsdp2"], "list": 50}));
-        let own = ask(json!({"objective": "cost", "shardings": ["fsdp2"]}));
+            ask(&json!({"instances": ["any"], "objective": "cost", "shardings": ["fsdp2"], "list": 50}));
+        let own = ask(&json!({"objective": "cost", "shardings": ["fsdp2"]}));
         let money = |a: &PlanAnswer| a.best.run.as_ref().unwrap().cost.as_ref().unwrap().total();
         assert!(money(&open) <= money(&own));
         assert!(open.ranked[0].machines.is_some());
         // One shape that has the same GPUs for less.
-        let named = ask(json!({"instances": ["p4d.24xlarge"]}));
+        let named = ask(&json!({"instances": ["p4d.24xlarge"]}));
         assert_eq!(named.chosen.unwrap().gpus, 16);
     }
 
@@ -200,7 +200,7 @@ mod tests {
         let request = |objective: &str| -> PlanRequest {
             serde_json::from_value(json!({
                 "model": "llama-3.2-1b", "cluster": "8xH100-SXM-80GB", "seq_len": 4096, "global_batch": 64,
-                "recipe": {"framework": "torchtitan"}, "search": {"shardings": ["fsdp2"], "nodes": [1, 4], "objective": objective},
+                "recipe": {"framework": "torchtitan"}, "search": {"shardings": ["fsdp2"], "nodes": [1, 4], "objective": objective, "list": 1},
                 "run": {"tokens": 1e9, "price": "spot", "checkpoint": {}, "faults": {"per_node_hour": 0.2}},
             }))
             .unwrap()
@@ -215,7 +215,7 @@ mod tests {
             one.search.nodes = vec![nodes];
             assert!(bill(&one) >= least, "{nodes} nodes");
         }
-        let without = PlanRequest { run: Default::default(), ..request("expected_cost") };
+        let without = PlanRequest { run: Run::default(), ..request("expected_cost") };
         assert_eq!(plan(&without).unwrap_err().field, "search");
     }
 }

@@ -1,14 +1,14 @@
 //! `plan`: every layout the search sees, the best of them, and why not the others.
 
 use super::answer::{Chosen, PlanAnswer, PlanLine, Rejection};
-use super::estimate::{Workplace, strategy_name, verdict};
+use super::estimate::{Workplace, networks_between, strategy_name, verdict};
 use super::explain::Explain;
 use super::open::Open;
 use super::request::{PlanRequest, SCHEMA_VERSION};
 use super::text::plan_name;
 use super::variations;
 use crate::assumption::Assumption;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, ClusterSpec};
 use crate::compute::{FlopRules, step_flops};
 use crate::error::{Error, ErrorCode, Result};
 use crate::layout::{Layout, Recompute};
@@ -117,7 +117,12 @@ pub fn plan(request: &PlanRequest) -> Result<PlanAnswer> {
         neighbours: if feasible { explain.neighbours() } else { Vec::new() },
         why_not,
         changes,
-        scaling: request.search.scaling.then(|| variations::scaling(site)),
+        scaling: if request.search.scaling {
+            let networks = networks_between(&named(request, first, site), &request.catalog)?;
+            Some(variations::scaling(site, &networks))
+        } else {
+            None
+        },
         sensitivity: if request.search.sensitivity {
             variations::sensitivity(site, &layout)
         } else {
@@ -133,6 +138,16 @@ pub fn plan(request: &PlanRequest) -> Result<PlanAnswer> {
         brute_force: all.space,
         stop_reason: all.stop,
     })
+}
+
+/// How a request would name the machines of a site.
+fn named(request: &PlanRequest, first: &Site<'_>, site: &Site<'_>) -> ClusterSpec {
+    let (own, it) = (first.place.cluster, site.place.cluster);
+    if (&own.accelerator, &own.instance) == (&it.accelerator, &it.instance) {
+        return request.cluster.clone();
+    }
+    let plain = || format!("{}x{}", it.gpus_per_node, it.accelerator);
+    ClusterSpec::from(it.instance.clone().unwrap_or_else(plain).as_str())
 }
 
 /// One of the request's clusters.
@@ -256,7 +271,7 @@ impl<'a> Site<'a> {
                 .accumulation(point.layout.data_parallel(), point.layout.micro_batch),
             memory: point.memory.device,
             headroom: Bytes::of(point.measure.headroom),
-            verdict: verdict(point.memory.needed, point.memory.device_high, cluster.memory),
+            verdict: verdict(&point.memory.needed_interval80, cluster.memory),
             step_time: Seconds::of(seconds),
             tokens_per_second: self.tokens() / seconds,
             mfu: flops / (machine.peak * point.layout.world() as f64 * seconds),

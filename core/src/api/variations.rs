@@ -5,7 +5,7 @@ use super::estimate::Workplace;
 use super::plan::Site;
 use super::run::{Faults, Run};
 use super::text::plan_name;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Network};
 use crate::layout::Layout;
 use crate::search::{CurvePoint, Scaling, curve};
 use crate::workload::Batch;
@@ -13,8 +13,9 @@ use crate::workload::Batch;
 /// Machines more than given that the curve goes on to.
 const BEYOND: u32 = 4;
 
-/// The best plan on 1, 2, 4, ... nodes of the kind, up to four times as many as given.
-pub(super) fn scaling(site: &Site<'_>) -> Scaling {
+/// The best plan on 1, 2, 4, ... nodes of the kind, up to four times as many as given. `networks` join
+/// them where the request names one node only.
+pub(super) fn scaling(site: &Site<'_>, networks: &[Network]) -> Scaling {
     let given = site.place.cluster.nodes;
     let mut counts: Vec<u32> =
         (0..31).map(|i| 1_u32 << i).take_while(|n| *n <= given.saturating_mul(BEYOND)).collect();
@@ -22,7 +23,10 @@ pub(super) fn scaling(site: &Site<'_>) -> Scaling {
         counts.insert(at, given);
     }
     let points = counts.into_iter().filter_map(|nodes| {
-        let cluster = Cluster { nodes, ..site.place.cluster.clone() };
+        let mut cluster = Cluster { nodes, ..site.place.cluster.clone() };
+        if nodes > 1 && cluster.networks.is_empty() {
+            networks.clone_into(&mut cluster.networks);
+        }
         let site = site.on(&cluster);
         let line = site.plain_line(&site.best()?);
         Some(CurvePoint {
@@ -112,4 +116,26 @@ fn losses(site: &Site<'_>, best: &Layout) -> Vec<Sensitivity> {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::api::{PlanRequest, plan};
+
+    /// One node has no network of its own; the curve must not take the second to be joined by none.
+    #[test]
+    fn a_point_of_the_curve_is_the_plan_on_as_many_machines() {
+        let on = |cluster: &str| {
+            let request: PlanRequest = serde_json::from_str(&format!(
+                r#"{{"model": "llama-3.1-8b", "cluster": "{cluster}", "seq_len": 8192, "global_batch": 64,
+                     "search": {{"scaling": true}}}}"#,
+            ))
+            .unwrap();
+            plan(&request).unwrap()
+        };
+        let curve = on("8xH100-SXM-80GB").scaling.unwrap();
+        let two = on("2x8xH100-SXM-80GB").best;
+        let point = curve.points.iter().find(|p| p.nodes == 2).unwrap();
+        assert_eq!((&point.layout, point.step_time), (&two.layout, two.step.time.total()));
+    }
 }

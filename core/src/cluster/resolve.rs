@@ -12,7 +12,7 @@ use super::figures::gb_s;
 use super::machines::{ClusterSpec, Machines};
 use super::name_or::NameOr;
 use super::named::{self, Counts, Named};
-use super::resolved::{Channel, Cluster};
+use super::resolved::{Channel, Cluster, Network};
 use super::rows::{Accelerator, Instance, Platform};
 
 /// Nodes of a cluster, at most.
@@ -61,6 +61,19 @@ impl ClusterSpec {
             }
             Self::Full(given) => Choice::of_object(catalog, given)?.cluster(),
         }
+    }
+
+    /// The networks that join several such nodes: one node alone resolves to none.
+    pub(crate) fn networks_between(&self, catalog: &Catalog) -> Result<Vec<Network>> {
+        let several = |choice: Choice<'_>| Choice { nodes: choice.nodes.max(2), ..choice }.cluster();
+        let (cluster, _) = match self {
+            Self::Name(text) => {
+                let given = Machines::default();
+                several(Choice::of_text(catalog, &given, &named::parse(text)?)?)?
+            }
+            Self::Full(given) => several(Choice::of_object(catalog, given)?)?,
+        };
+        Ok(cluster.networks)
     }
 }
 

@@ -193,7 +193,7 @@ impl Profile {
     /// The profile a recipe runs with.
     #[must_use]
     pub const fn of(recipe: &Recipe) -> &'static Self {
-        match (recipe.framework, recipe.kernels) {
+        match (recipe.framework, recipe.kernels()) {
             (Framework::Megatron, _) => &TRANSFORMER_ENGINE,
             (Framework::Megatron2021 | Framework::MegatronDeepSpeed, _) => &MEGATRON_2021,
             (Framework::Native, _) => &NATIVE,

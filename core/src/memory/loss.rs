@@ -2,7 +2,7 @@
 
 use super::rules::Mode;
 use crate::layout::Layout;
-use crate::workload::{BlockKind, LossKernel, Model, OpKind, Recipe, Stream};
+use crate::workload::{BlockKind, Framework, LossKernel, Model, OpKind, Recipe, Stream};
 
 /// Bytes of logits and loss alive at the instants of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -101,7 +101,11 @@ pub(super) fn loss_bytes(recipe: &Recipe, head: &Head, samples: f64, tokens: f64
         }
         LossKernel::HeadChunked => {
             let part = u / chunks;
-            LossBytes { forward: 4.0 * part, backward: 4.0 * part, gradient: part, ..LossBytes::default() }
+            // An engine's kernel writes the gradient over the logits; PyTorch makes an fp32 copy,
+            // log-softmax and gradient as on whole logits.
+            let copies = if recipe.framework == Framework::Native { 1.0 } else { 4.0 };
+            let most = copies * part;
+            LossBytes { forward: most, backward: most, gradient: part, ..LossBytes::default() }
         }
         LossKernel::Chunked => LossBytes::on_logits(u, 1.0 + 2.0 / chunks, 1.0 + 4.0 / chunks, 0.0),
         LossKernel::VocabParallel => LossBytes::on_logits(u, 5.0, 5.0, 0.0),

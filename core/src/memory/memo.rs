@@ -12,20 +12,25 @@ use crate::workload::{Block, Recipe};
 /// Results for the blocks of one model under one recipe; the model's index of the block names it.
 #[derive(Default)]
 pub(crate) struct Memo<'a> {
-    bytes: Vec<(usize, Mode<'a>, Rc<BlockBytes>)>,
+    /// By block, what was asked for last at the end: that is asked for again.
+    bytes: Vec<Vec<(Mode<'a>, Rc<BlockBytes>)>>,
     weights: Vec<(usize, [u64; 3], BlockWeights)>,
 }
 
 impl<'a> Memo<'a> {
     /// A block's bytes, interpreted at most once.
     pub(super) fn bytes(&mut self, index: usize, block: &Block, mode: &Mode<'a>) -> Rc<BlockBytes> {
-        let known = self.bytes.iter().find(|(i, m, _)| *i == index && m.same(mode));
-        if let Some((.., bytes)) = known {
-            return Rc::clone(bytes);
+        if self.bytes.len() <= index {
+            self.bytes.resize_with(index + 1, Vec::new);
         }
-        let bytes = Rc::new(interpret(block, mode));
-        self.bytes.push((index, *mode, Rc::clone(&bytes)));
-        bytes
+        let Some(known) = self.bytes.get_mut(index) else { return Rc::new(interpret(block, mode)) };
+        if let Some(at) = known.iter().rposition(|(m, _)| m.same(mode)) {
+            let last = known.len() - 1;
+            known.swap(at, last);
+        } else {
+            known.push((*mode, Rc::new(interpret(block, mode))));
+        }
+        known.last().map_or_else(|| Rc::new(interpret(block, mode)), |(_, bytes)| Rc::clone(bytes))
     }
 
     /// A block's weights, counted at most once.

@@ -44,6 +44,9 @@ pub struct MemoryReport {
     /// Least memory with which the step still runs: tensors, context and communicators, without
     /// what the allocator can give back.
     pub needed: Bytes,
+    /// 80 % interval of that need: below a device's memory the step fits, above it it does not, and
+    /// in between it may.
+    pub needed_interval80: Interval80<Bytes>,
     /// Host memory per rank.
     pub host: Terms<Bytes>,
 }
@@ -63,8 +66,8 @@ impl MemoryReport {
         }
         self.reserved.0.push(term(more));
         self.device.0.push(term(more));
-        self.allocated = self.allocated + more;
-        self.needed = self.needed + more;
+        self.allocated += more;
+        self.needed += more;
         self.allocated_interval80 = interval::around(self.allocated, interval::ALLOCATED);
         self.reserved_interval80 = interval::around(self.reserved.total(), interval::RESERVED);
         self.device_interval80 = interval::around(self.device.total(), interval::DEVICE);

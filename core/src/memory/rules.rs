@@ -13,7 +13,7 @@ mod traced;
 use super::line::Line;
 use super::tape::{BlockBytes, Id, Tape, WeightGrads};
 use super::transients::gradients_join;
-use crate::layout::{Layout, Recompute};
+use crate::layout::{Layout, RecomputeModule};
 use crate::workload::{
     Act, AttentionKernel, Block, BlockKind, Compute, Framework, Kernels, MEMORY, Method, Op, OpKind, Recipe,
     Slot, Split, Stream,
@@ -54,6 +54,8 @@ pub(super) struct Mode<'a> {
     pub(super) recomputed: bool,
     /// Attention's scores and probabilities are computed again in backward (Korthikanti 2022).
     pub(super) core_recomputed: bool,
+    /// Parts of a layer that run again in backward.
+    pub(super) again: Again,
     /// Gradients of earlier micro-batches are there.
     pub(super) accumulates: bool,
     /// How gradients of weights are stored while backward runs.
@@ -87,8 +89,9 @@ impl<'a> Mode<'a> {
             dropout: !recipe.no_dropout,
             input_grad: true,
             recomputed: false,
-            core_recomputed: layout.recompute == Recompute::Selective
+            core_recomputed: layout.recomputes(RecomputeModule::CoreAttn)
                 && recipe.framework != Framework::Torchtitan,
+            again: Again::of(layout),
             accumulates,
             weight_grads: if gradients_join(recipe, layout, accumulates) {
                 WeightGrads::Join
@@ -117,6 +120,7 @@ impl<'a> Mode<'a> {
             batched,
             recomputed,
             core_recomputed,
+            again,
             accumulates,
             weight_grads,
         } = *self;
@@ -126,12 +130,55 @@ impl<'a> Mode<'a> {
                 == [o.autocast, o.train_base, o.sequence_parallel, o.dropout, o.input_grad]
             && [batched, recomputed, core_recomputed, accumulates]
                 == [o.batched, o.recomputed, o.core_recomputed, o.accumulates]
-            && weight_grads == o.weight_grads
+            && (weight_grads, again) == (o.weight_grads, o.again)
     }
 
     fn fused(&self) -> bool {
-        self.recipe.kernels != Kernels::Eager
+        self.recipe.kernels() != Kernels::Eager
     }
+}
+
+/// Parts of a layer that selective recomputation runs again: what they make is not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a part of the layer")]
+pub(super) struct Again {
+    qkv: bool,
+    attention: bool,
+    norms: bool,
+    activation: bool,
+    mlp: bool,
+}
+
+impl Again {
+    fn of(layout: &Layout) -> Self {
+        Self {
+            qkv: layout.recomputes(RecomputeModule::Qkv),
+            attention: layout.recomputes(RecomputeModule::Attention),
+            norms: layout.recomputes(RecomputeModule::Layernorm),
+            activation: layout.recomputes(RecomputeModule::Activation),
+            mlp: layout.recomputes(RecomputeModule::Mlp),
+        }
+    }
+
+    /// Whether what an operation makes is made again. `attended` says that the layer's attention
+    /// came before it.
+    fn covers(self, op: &OpKind, attended: bool) -> bool {
+        match op {
+            OpKind::Norm(_) => self.norms,
+            OpKind::Rotary(_) => self.qkv || self.attention,
+            OpKind::Attention(_) => self.attention,
+            OpKind::Activation(_) | OpKind::Product => self.activation || self.mlp,
+            OpKind::Experts(_) => self.mlp,
+            OpKind::Linear(l) if is_attention(l.name) => self.attention || self.qkv && !attended,
+            OpKind::Linear(_) => self.mlp,
+            _ => false,
+        }
+    }
+}
+
+/// Whether a linear layer belongs to attention, by its name.
+fn is_attention(name: &str) -> bool {
+    name.starts_with(['q', 'k', 'v', 'o']) || matches!(name, "c_attn" | "Wqkv" | "query_key_value" | "dense")
 }
 
 /// Interprets a block.
@@ -145,6 +192,7 @@ pub(super) fn interpret(block: &Block, mode: &Mode<'_>) -> BlockBytes {
         tape: Tape::with_capacity(4 * block.ops.len() + 8),
         slots: Vec::with_capacity(block.slots.len()),
         products: 0,
+        quantised: None,
     };
     reader.run(block)
 }
@@ -176,6 +224,8 @@ struct Reader<'m, 'a> {
     slots: Vec<Place>,
     /// Matrix products so far.
     products: u32,
+    /// The last input that was kept in 8 bits: projections of one input share the copy.
+    quantised: Option<Id>,
 }
 
 impl Reader<'_, '_> {
@@ -195,9 +245,14 @@ impl Reader<'_, '_> {
         let input = 0;
         let reads_memory =
             block.ops.iter().any(|op| op.inputs.iter().take(usize::from(op.arity)).any(|&i| i == MEMORY));
+        let mut attended = false;
         for op in &block.ops {
+            if block.kind == BlockKind::Layer {
+                self.tape.recompute(m.again.covers(&op.kind, attended));
+            }
             let place = self.op(block, op);
             self.slots.push(place);
+            attended |= matches!(op.kind, OpKind::Attention(_));
         }
         let output = self.slots.last().map_or(input, |p| p.id);
         let mut bytes = self.tape.finish(
@@ -390,9 +445,13 @@ impl Mode<'_> {
         matches!(self.recipe.method, Method::Qat | Method::QatLora)
     }
 
-    /// Linear layers run in 8 bits.
+    /// Linear layers keep their input in 8 bits: fused layers and engines do; torchao's keep it in 16
+    /// and cast it again (`float8_linear.py` saves `input_hp`).
     pub(super) fn eight_bit(&self) -> bool {
-        matches!(self.recipe.compute, Compute::Fp8 | Compute::Mxfp8 | Compute::Nvfp4)
+        let r = self.recipe;
+        matches!(r.compute, Compute::Fp8 | Compute::Mxfp8 | Compute::Nvfp4)
+            && (r.kernels() == Kernels::Fused
+                || matches!(r.framework, Framework::Megatron | Framework::Native))
     }
 }
 

@@ -60,9 +60,12 @@ impl Outside {
         } else {
             CONTEXT_GIB
         };
+        // Such an engine takes what it needs once.
+        let caches = if recipe.framework == Framework::Native { 0.0 } else { 1.0 };
+        let cached =
+            transient * (SLACK_TRANSIENT + streams + splitting) + at_rest * (SLACK_STATIC + splitting);
         Self {
-            cached: transient * (SLACK_TRANSIENT + streams + splitting)
-                + at_rest * (SLACK_STATIC + splitting),
+            cached: cached * caches,
             context: context * GIB,
             communicators: groups.into_iter().filter(|&n| n > 1).count() as f64 * COMMUNICATOR_GIB * GIB,
         }

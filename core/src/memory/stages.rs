@@ -6,6 +6,7 @@ use super::runtime::Outside;
 use super::timeline::{Instants, Share, Stage, beside};
 use crate::layout::{Layout, Schedule};
 use crate::quantity::Bytes;
+use crate::term::Interval80;
 use crate::workload::{Model, Recipe};
 
 /// The stages of a layout that can be fullest: without a pipeline the one; with one, the first (most
@@ -22,8 +23,8 @@ pub(crate) struct Figures {
     pub(crate) needed: Bytes,
     /// What the device shows in use.
     pub(crate) device: Bytes,
-    /// Upper end of that figure's interval.
-    pub(crate) device_high: Bytes,
+    /// 80 % interval of the least memory.
+    pub(crate) needed_interval80: Interval80<Bytes>,
     /// On the host, for each rank.
     pub(crate) host: Bytes,
 }
@@ -121,10 +122,11 @@ impl<'a> Stages<'a> {
         let activations = each * in_flight(layout, micro_batches, index).max(1.0);
         let more = Bytes::of(peak.total) * (factor - 1.0);
         let device = Bytes::of(outside.device(peak.total)) + more;
+        let needed = Bytes::of(outside.needed(peak.total)) + more;
         Figures {
-            needed: Bytes::of(outside.needed(peak.total)) + more,
+            needed,
+            needed_interval80: super::interval::around(needed, super::interval::NEEDED),
             device,
-            device_high: super::interval::around(device, super::interval::DEVICE).high,
             host: Bytes::of(states + activations),
         }
     }

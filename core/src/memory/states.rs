@@ -18,6 +18,8 @@ pub(super) struct States {
     pub(super) applied: f64,
     /// What the framework keeps beside: communication buckets, flat buffers.
     pub(super) framework: f64,
+    /// Of `framework`, the gradients of the rank's partition.
+    pub(super) partition: f64,
     /// Exponential moving average of the parameters.
     pub(super) ema: f64,
     /// The optimizer step's own temporaries.
@@ -124,7 +126,9 @@ impl States {
                 (w.dense - w.frozen) / per + w.experts / if per > 1.0 { d.experts } else { 1.0 }
             }
         };
-        let mut s = if layout.sharding.is_zero() || recipe.framework.keeps_master_weights() {
+        // An engine's optimizer updates the parameters themselves, whatever it shards.
+        let flat = layout.sharding.is_zero() && recipe.framework != Framework::Native;
+        let mut s = if flat || recipe.framework.keeps_master_weights() {
             Self::sixteen_bit_engine(w, recipe, layout, &d, &share)
         } else {
             Self::torch(w, recipe, layout, &d, &share)
@@ -159,10 +163,12 @@ impl States {
             s.host += s.parameters;
             s.parameters = 0.0;
         }
-        if layout.offloads(Offload::Gradient)
-            || (layout.offloads(Offload::Optimizer) && layout.sharding.is_fsdp())
-        {
-            s.host += s.gradients;
+        // FSDP and DeepSpeed move gradients to where the optimizer is, as they are reduced.
+        let follow =
+            layout.sharding.is_fsdp() || matches!(layout.sharding, Sharding::Zero2 | Sharding::Zero3);
+        if layout.offloads(Offload::Gradient) || (layout.offloads(Offload::Optimizer) && follow) {
+            s.host += s.gradients + s.partition;
+            s.framework -= s.partition;
             (s.gradients, s.applied) = (0.0, 0.0);
         }
         s
@@ -253,7 +259,8 @@ impl States {
             (_, Sharding::Zero2) => s.gradients = (part * width).max(w.largest * width),
             (_, Sharding::Zero3) => {
                 // The bucket and the partition's gradients are there at rest too.
-                s.framework = part * width + BUCKET * width;
+                s.partition = part * width;
+                s.framework = s.partition + BUCKET * width;
             }
             _ => s.gradients = whole * width,
         }

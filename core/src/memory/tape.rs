@@ -24,6 +24,8 @@ struct Storage {
     size: Line,
     /// Kept by a step, or belongs to something that lives on anyway: never charged (again).
     charged: bool,
+    /// Made again in backward.
+    again: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +63,10 @@ pub(super) struct BlockBytes {
     pub(super) checkpoint: Line,
     /// What a checkpoint that saves matrix products and attention keeps beside the input.
     pub(super) selected: Line,
+    /// Of a traced part, the fullest instants of its forward.
+    pub(super) forward: Envelope,
+    /// Of a traced part, what the script holds from backward to the end of the step.
+    pub(super) held: Line,
 }
 
 /// How the gradients of weights are stored while backward runs.
@@ -81,6 +87,10 @@ pub(super) struct Tape {
     weight_copies: f64,
     standing: Line,
     selected: Line,
+    /// Tensors made from now on are made again in backward.
+    again: bool,
+    /// Of what is kept, what is made again.
+    dropped: Line,
 }
 
 impl Tape {
@@ -92,12 +102,28 @@ impl Tape {
             weight_copies: 0.0,
             standing: Line::ZERO,
             selected: Line::ZERO,
+            again: false,
+            dropped: Line::ZERO,
+        }
+    }
+
+    /// Tensors made from now on are made again in backward, or not.
+    pub(super) fn recompute(&mut self, again: bool) {
+        self.again = again;
+    }
+
+    /// A tensor is made again in backward if another is.
+    pub(super) fn recompute_with(&mut self, id: Id, other: Id) {
+        let again = self.storages.get(self.at(other).storage).is_some_and(|s| s.again);
+        let storage = self.at(id).storage;
+        if let Some(s) = self.storages.get_mut(storage) {
+            s.again = again;
         }
     }
 
     /// A new tensor with a storage of its own.
     pub(super) fn tensor(&mut self, elements: Line, width: f64, grad: bool) -> Id {
-        self.storages.push(Storage { size: elements * width, charged: false });
+        self.storages.push(Storage { size: elements * width, charged: false, again: self.again });
         self.tensors.push(Tensor { elements, width, grad, storage: self.storages.len() - 1 });
         self.tensors.len() - 1
     }
@@ -156,6 +182,9 @@ impl Tape {
         {
             s.charged = true;
             step.released += s.size;
+            if s.again {
+                self.dropped += s.size;
+            }
         }
     }
 
@@ -249,7 +278,7 @@ impl Tape {
         }
         walk.note(Line::ZERO, 0.0);
         BlockBytes {
-            kept,
+            kept: kept - self.dropped,
             backward: walk.envelope,
             weight_grads: self.steps.iter().map(|s| s.weight_grad).sum(),
             weight_copies: self.weight_copies,
@@ -257,6 +286,8 @@ impl Tape {
             output: self.bytes(output),
             checkpoint: self.bytes(input),
             selected: self.selected,
+            forward: Envelope::default(),
+            held: Line::ZERO,
         }
     }
 }

@@ -112,6 +112,7 @@ pub(super) struct Run {
     selective: bool,
     /// Runs between the units of a traced model.
     pub(super) loose: bool,
+    traced: bool,
     /// What sharding gathers and reduces of one of them.
     pub(super) unit: Unit,
 }
@@ -232,8 +233,7 @@ impl<'a> Stage<'a> {
                 if count > 0 {
                     let loose = block.traced.as_ref().is_some_and(|part| !part.unit);
                     let selective = saves_by_operation(recipe, layout);
-                    let again = layout.recompute == Recompute::Full || selective;
-                    let recomputed = layer && !loose && again;
+                    let recomputed = layer && (layout.recompute == Recompute::Full || selective);
                     let mode = Mode { input_grad, recomputed, ..mode };
                     runs.push(Run {
                         kind,
@@ -243,6 +243,7 @@ impl<'a> Stage<'a> {
                         recomputed,
                         selective,
                         loose,
+                        traced: block.traced.is_some(),
                         unit: Unit::default(),
                     });
                 }
@@ -342,6 +343,9 @@ impl<'a> Stage<'a> {
         // Token ids and labels, and the mask when there is one, eight bytes each.
         let ids = if self.sample > 0.0 {
             samples * (self.sample + 8.0)
+        } else if self.runs.iter().any(|r| r.traced) {
+            // Traced with all else.
+            0.0
         } else {
             tokens * if self.recipe.padding_mask { 24.0 } else { 16.0 }
         };
@@ -391,19 +395,33 @@ impl<'a> Stage<'a> {
             loss: loss.forward,
             ..resting
         };
+        let forward = self.fullest_forward(t, forward);
         let copies = sum(&Run::copies);
-        let loss_backward =
-            Parts { copies, loss: loss.backward, gathered: x.root + x.resident + x.ahead, ..forward };
+        let loss_backward = Parts {
+            activations: all,
+            working: 0.0,
+            copies,
+            loss: loss.backward,
+            gathered: x.root + x.resident + x.ahead,
+            ..forward
+        };
         let mut fullest = Fullest::default();
         let above =
             self.backward(t, &Parts { activations: all, waiting, copies, ..resting }, &loss, &mut fullest);
         let reduction = Parts {
             gradients: resting.gradients + above - x.root_gradients,
             reduction: x.root_reduction + x.bucket + x.flattened,
+            inputs: resting.inputs + sum(&|r| r.bytes.held.at(t)),
             loss: loss.held,
             ..resting
         };
-        let step = Parts { gradients: self.states.applied, temporaries: self.states.step, ..resting };
+        let step = Parts {
+            gradients: self.states.applied,
+            temporaries: self.states.step,
+            loss: 0.0,
+            reduction: 0.0,
+            ..reduction
+        };
         [
             (Instant::ForwardEnd, forward),
             (Instant::LossBackward, loss_backward),
@@ -417,6 +435,19 @@ impl<'a> Stage<'a> {
         ]
     }
 
+    /// The end of forward, or an instant inside a part of a traced model that is fuller.
+    fn fullest_forward(&self, t: f64, end: Parts) -> Parts {
+        let (mut fullest, mut below) = (end, 0.0);
+        for run in self.runs.iter().filter(|r| r.traced) {
+            let inside = Parts { activations: below, working: run.bytes.forward.at(t), ..end };
+            if inside.total() > fullest.total() {
+                fullest = inside;
+            }
+            below += run.count * run.kept(t, self.layout);
+        }
+        fullest
+    }
+
     /// Walks the runs backwards and notes the fullest instants; gives the bytes of the gradients
     /// that are there at the end. `at` holds what all blocks keep.
     fn backward(&self, t: f64, at: &Parts, loss: &LossBytes, fullest: &mut Fullest) -> f64 {
@@ -428,7 +459,12 @@ impl<'a> Stage<'a> {
         let mut resident = x.resident;
         for (i, run) in self.runs.iter().enumerate().rev() {
             let kept = run.kept(t, self.layout);
-            let input = if run.recomputed { run.checkpoint(t, self.layout) + run.selected(t) } else { 0.0 };
+            // A traced part's checkpoint is its output, which the parts after it have used by now.
+            let input = if run.recomputed && !run.traced {
+                run.checkpoint(t, self.layout) + run.selected(t)
+            } else {
+                0.0
+            };
             let backward = if run.kind == BlockKind::Head && !loss.whole {
                 loss.gradient + run.bytes.input.at(t) + run.bytes.weight_grads
             } else {

@@ -5,7 +5,7 @@ use super::states::{Divisors, States, base_bytes};
 use super::timeline::Run;
 use super::weights::BlockWeights;
 use crate::layout::{Layout, Offload, Recompute, Reshard, Sharding, Wrap};
-use crate::workload::{BlockKind, Dtype, Recipe};
+use crate::workload::{BlockKind, Dtype, Framework, Recipe};
 
 /// One block as sharding sees it, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -78,7 +78,17 @@ impl Transients {
         for run in runs.iter_mut() {
             run.unit.gradients = if joins { 0.0 } else { run.bytes.weight_grads };
         }
+        if layout.offloads(Offload::Param) && layout.sharding != Sharding::Zero3 {
+            // Layers come from the host one after the other.
+            for run in runs.iter_mut().filter(|r| r.kind == BlockKind::Layer) {
+                run.unit.gathered = unit_bytes(&run.weights, recipe, mode.compute);
+            }
+            let ends = runs.iter().filter(|r| r.kind != BlockKind::Layer);
+            let root = ends.map(|r| r.count * unit_bytes(&r.weights, recipe, mode.compute)).sum();
+            return Self { root, ..whole };
+        }
         match layout.sharding {
+            _ if recipe.framework == Framework::Native => whole,
             Sharding::Zero1 | Sharding::Zero2 | Sharding::Zero3 => {
                 Self::zero(runs, total, states, layout, mode, whole)
             }
@@ -117,7 +127,9 @@ impl Transients {
             Wrap::LayersEmbedHead => true,
             Wrap::Model => false,
         };
-        let accumulated = match (mode.accumulates, layout.sync_every_micro_batch) {
+        // An engine reduces each layer's gradients when they are made.
+        let syncs = layout.sync_every_micro_batch || recipe.framework == Framework::Native;
+        let accumulated = match (mode.accumulates, syncs) {
             (false, _) => 0.0,
             (true, true) => states.gradients,
             // Without reduction between micro-batches the gradients stay whole.

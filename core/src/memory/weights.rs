@@ -1,7 +1,7 @@
 //! How many parameters of each kind one rank works with, block by block.
 
 use crate::layout::Layout;
-use crate::workload::{Block, BlockKind, Method, OpKind, Recipe, Split};
+use crate::workload::{AdapterKind, Block, BlockKind, Method, OpKind, Recipe, Split};
 
 /// Elements of one block on one rank, before any data-parallel sharding.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -73,6 +73,11 @@ impl BlockWeights {
                         let r = recipe.lora.rank as f64;
                         // The factor on the cut side is cut with it (Megatron and PEFT alike).
                         let (down, up) = (r * l.inputs as f64, r * l.outputs as f64);
+                        // Source: Liu 2024, DoRA: one magnitude for each output.
+                        let up = match recipe.lora.kind {
+                            AdapterKind::Lora => up,
+                            AdapterKind::Dora => up + l.outputs as f64,
+                        };
                         w.adapters += match l.split {
                             Split::Column | Split::Vocabulary => down + up / tp,
                             Split::Row => down / tp + up,

@@ -119,8 +119,8 @@ fn recipes(recipe: &Recipe, now: &StepTimes) -> Vec<(&'static str, Recipe, Touch
         let fused = Recipe { loss: LossKernel::FusedLinear, ..recipe.clone() };
         out.push(("a fused loss", fused, Touches::Loss));
     }
-    if recipe.kernels == Kernels::Eager {
-        let compiled = Recipe { kernels: Kernels::Compiled, ..recipe.clone() };
+    if recipe.kernels() == Kernels::Eager {
+        let compiled = Recipe { kernels: Some(Kernels::Compiled), ..recipe.clone() };
         out.push(("torch.compile", compiled, Touches::Kernels));
     }
     if recipe.optimizer == Optimizer::Adamw {

@@ -361,8 +361,9 @@ pub struct Recipe {
     /// Format in which gradients are reduced across data-parallel ranks; none means fp32 under
     /// FSDP mixed precision, else the parameters' format.
     pub reduce_dtype: Option<Dtype>,
-    /// Implementation of norms, activations and rotary embeddings.
-    pub kernels: Kernels,
+    /// Implementation of norms, activations and rotary embeddings; none means fused where the
+    /// framework brings its own (Megatron-Core, native engines), else eager.
+    pub kernels: Option<Kernels>,
     /// Attention kernel.
     pub attention: AttentionKernel,
     /// Cross-entropy implementation.
@@ -459,6 +460,16 @@ impl Recipe {
     #[must_use]
     pub fn saves_module(&self, name: &str) -> bool {
         self.frozen_base() && self.lora.modules_to_save.iter().any(|t| t == name)
+    }
+
+    /// Which implementation of norms, activations and rotary embeddings runs.
+    #[must_use]
+    pub const fn kernels(&self) -> Kernels {
+        match (self.kernels, self.framework) {
+            (Some(given), _) => given,
+            (None, Framework::Megatron | Framework::Native) => Kernels::Fused,
+            (None, _) => Kernels::Eager,
+        }
     }
 
     /// The format the parameters are stored in.

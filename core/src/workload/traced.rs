@@ -7,19 +7,22 @@
 //!    "largest": 36864, "buffers": 0, "kernels": 52,
 //!    "products": [[3136.0, 64.0, 576.0, 1.0]],
 //!    "regimes": {
-//!      "fp32":     {"kept": [0, 12845056], "checkpoint": [0, 802816], "backward": [8192, 19270000],
-//!                   "traffic": [0, 51380224], "traffic_backward": [0, 102760448]},
-//!      "autocast": {"kept": [0, 0], "checkpoint": [0, 0], "backward": [0, 0], "traffic": [0, 0],
-//!                   "traffic_backward": [0, 0]},
-//!      "bf16":     {"kept": [0, 0], "checkpoint": [0, 0], "backward": [0, 0], "traffic": [0, 0],
-//!                   "traffic_backward": [0, 0]}}}]}
+//!      "fp32":     {"whole": {"kept": [0, 12845056], "forward": [[0, 14450000]],
+//!                             "backward": [[8192, 19270000, 36864]]},
+//!                   "recomputed": {"kept": [0, 802816], "forward": [[0, 14450000]],
+//!                                  "backward": [[8192, 20070000, 36864]]},
+//!                   "held": [0, 0], "traffic": [0, 51380224], "traffic_backward": [0, 102760448]},
+//!      "autocast": {}, "bf16": {}}}]}
 //! ```
 //!
-//! A line `[fixed, per_token]` is in bytes. `kept` is what forward leaves for backward; `backward`
-//! the most alive while the part's backward runs, its kept bytes and weight gradients included,
-//! less what the parts before it keep and the weight gradients of the parts after it; `checkpoint`
-//! what of its outputs stays when it is recomputed. `products` are `[rows a token, columns, depth, number]`; `traffic` is what
-//! all other kernels read and write.
+//! (The other two regimes are as the first.) A line `[fixed, per_token]` is in bytes. `kept` is what
+//! the part's forward leaves for backward. `forward` are the fullest instants of its forward, less
+//! what the parts before it keep. `backward` are those of its backward, less the same and less all
+//! finished gradients of weights: `[fixed, per_token, elements]`, the last being the elements of the
+//! finished gradients of weights beyond those of the parts after it. All three were traced twice,
+//! with the units kept whole and with every unit recomputed. `held` is what is alive between backward
+//! and the end of the step: inputs and outputs that the script holds. `products` are
+//! `[rows a token, columns, depth, number]`; `traffic` is what all other kernels read and write.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -47,16 +50,47 @@ impl FromJson for BytesLine {
     }
 }
 
-/// What a part costs under one mix of number formats.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize, FromJson)]
+/// An instant of a part's backward: bytes `fixed + per_token x tokens`, and the elements of the
+/// gradients of weights that are finished by then.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+pub struct BackwardInstant(pub f64, pub f64, pub f64);
+
+impl FromJson for BackwardInstant {
+    fn hollow() -> Self {
+        Self::default()
+    }
+
+    fn read(&mut self, value: &Value) -> Result<()> {
+        let mut three = [0.0; 3];
+        three.read(value)?;
+        *self = Self(three[0], three[1], three[2]);
+        Ok(())
+    }
+}
+
+/// What is alive while a part runs, less what the parts before it keep.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, FromJson)]
 #[serde(deny_unknown_fields)]
-pub struct TracedBytes {
+pub struct TracedPeaks {
     /// Left by forward for backward.
     pub kept: BytesLine,
-    /// What of its outputs stays when the part is recomputed.
-    pub checkpoint: BytesLine,
-    /// The most alive while its backward runs.
-    pub backward: BytesLine,
+    /// The fullest instants of its forward.
+    pub forward: Vec<BytesLine>,
+    /// The fullest instants of its backward.
+    pub backward: Vec<BackwardInstant>,
+}
+
+/// What a part costs under one mix of number formats.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, FromJson)]
+#[serde(deny_unknown_fields)]
+pub struct TracedBytes {
+    /// When every unit keeps what its backward needs.
+    pub whole: TracedPeaks,
+    /// When the forward of every unit runs again in backward.
+    pub recomputed: TracedPeaks,
+    /// Alive between backward and the end of the step.
+    #[serde(default)]
+    pub held: BytesLine,
     /// Read and written forward by kernels that are no matrix products.
     pub traffic: BytesLine,
     /// The same backward.
@@ -64,7 +98,7 @@ pub struct TracedBytes {
 }
 
 /// The mixes of number formats that were traced.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize, FromJson)]
+#[derive(Clone, Debug, PartialEq, Deserialize, FromJson)]
 #[serde(deny_unknown_fields)]
 pub struct Regimes {
     /// All in fp32.
@@ -184,15 +218,23 @@ impl TracedPart {
         }
         let r = &self.regimes;
         for (regime, b) in [("fp32", &r.fp32), ("autocast", &r.autocast), ("bf16", &r.bf16)] {
-            for (name, line) in [
-                ("kept", b.kept),
-                ("checkpoint", b.checkpoint),
-                ("backward", b.backward),
-                ("traffic", b.traffic),
-                ("traffic_backward", b.traffic_backward),
-            ] {
-                for bytes in [line.0, line.1] {
-                    in_range(&format!("{at}.regimes.{regime}.{name}"), bytes, -MOST_BYTES, MOST_BYTES)?;
+            let within = |name: &str, figures: &[f64]| {
+                let field = || format!("{at}.regimes.{regime}.{name}");
+                figures
+                    .iter()
+                    .try_for_each(|&bytes| in_range(&field(), bytes, -MOST_BYTES, MOST_BYTES).map(|_| ()))
+            };
+            for (name, line) in
+                [("held", b.held), ("traffic", b.traffic), ("traffic_backward", b.traffic_backward)]
+            {
+                within(name, &[line.0, line.1])?;
+            }
+            for (name, peaks) in [("whole", &b.whole), ("recomputed", &b.recomputed)] {
+                for line in peaks.forward.iter().chain([&peaks.kept]) {
+                    within(name, &[line.0, line.1])?;
+                }
+                for instant in &peaks.backward {
+                    within(name, &[instant.0, instant.1, instant.2])?;
                 }
             }
         }
@@ -220,8 +262,10 @@ mod tests {
     use crate::workload::ModelSpec;
 
     fn spec(part: &str) -> ModelSpec {
-        let bytes = r#"{"kept": [0, 8], "checkpoint": [0, 4], "backward": [0, 16], "traffic": [0, 1],
-            "traffic_backward": [0, 2]}"#;
+        let peaks = r#"{"kept": [0, 8], "forward": [[0, 9]], "backward": [[0, 16, 6]]}"#;
+        let bytes = format!(
+            r#"{{"whole": {peaks}, "recomputed": {peaks}, "traffic": [0, 1], "traffic_backward": [0, 2]}}"#
+        );
         let text = format!(
             r#"{{"model_type": "traced", "tokens": 2, "parts": [{{"name": "a", "unit": true,
                 "tensors": 1, "largest": 6, "products": [[1, 2, 3, 1]], "kernels": 1, {part},

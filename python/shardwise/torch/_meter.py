@@ -41,10 +41,11 @@ class Part:
     """Bytes alive when it began."""
     alive_after: int = 0
     """Bytes alive when it ended."""
-    checkpoint: int = 0
-    """Bytes of its own that its outputs hold, which a checkpoint of it leaves."""
-    peak: int = 0
-    """Most bytes alive while its backward ran."""
+    forward: list[int] = field(default_factory=list)
+    """Bytes alive after each operation of its forward."""
+    backward: list[tuple[int, int]] = field(default_factory=list)
+    """After each operation of its backward: bytes alive but for finished gradients of parameters,
+    and the elements of these."""
     products: Counter[tuple[int, int, int]] = field(default_factory=Counter)
     traffic: int = 0
     """Bytes that its other kernels read and write forward."""
@@ -58,11 +59,12 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, resting: list[torch.Tensor]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.alive = 0
-        self.peak_forward = 0
+        self.finished = 0
+        """Bytes of finished gradients of parameters, and their elements."""
+        self.finished_elements = 0
         self.backward = False
         self.parts: list[Part] = []
         self._known: set[int] = set()
-        self._maker: dict[int, int] = {}
         self._current = 0
         for tensor in resting:
             self._known.add(tensor.untyped_storage()._cdata)  # noqa: SLF001 - its identity
@@ -79,23 +81,23 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if self.parts:
             self.parts[-1].alive_after = self.alive
 
-    def leave(self, output: object) -> None:
-        """The unit that runs gives its output."""
-        made = {
-            t.untyped_storage()._cdata: t.untyped_storage().nbytes()  # noqa: SLF001 - its identity
-            for t in pytree.tree_leaves(output)
-            if isinstance(t, torch.Tensor)
-        }
-        here = len(self.parts) - 1
-        own = (rounded(n) for key, n in made.items() if self._maker.get(key) == here)
-        self.parts[-1].checkpoint = sum(own)
+    def finish(self, parameter: torch.Tensor) -> None:
+        """The gradient of a parameter is complete."""
+        if parameter.grad is not None:
+            self.finished += rounded(parameter.grad.untyped_storage().nbytes())
+            self.finished_elements += parameter.numel()
+
+    @property
+    def held(self) -> int:
+        """Bytes alive beside finished gradients."""
+        return self.alive - self.finished
 
     def start_backward(self) -> None:
         """Forward is over."""
         self.end()
         self.backward = True
         self._current = len(self.parts) - 1
-        self.parts[-1].peak = self.alive
+        self.parts[-1].backward.append((self.alive, 0))
 
     def add(self, tensor: torch.Tensor) -> None:
         """Takes a tensor's storage in, until it is let go."""
@@ -104,14 +106,12 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if key in self._known:
             return
         self._known.add(key)
-        self._maker[key] = len(self.parts) - 1
         size = rounded(storage.nbytes())
         self.alive += size
         weakref.finalize(storage, self._drop, key, size)
 
     def _drop(self, key: int, size: int) -> None:
         self._known.discard(key)
-        self._maker.pop(key, None)
         self.alive -= size
 
     def _part(self) -> Part:
@@ -138,9 +138,9 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for tensor in made:
             self.add(tensor)
         if self.backward:
-            part.peak = max(part.peak, self.alive)
+            part.backward.append((self.held, self.finished_elements))
         else:
-            self.peak_forward = max(self.peak_forward, self.alive)
+            part.forward.append(self.alive)
         self._work(part, func, args, made)
         return out
 

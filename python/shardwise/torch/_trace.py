@@ -1,4 +1,4 @@
-"""Traces one step of a module at two batch sizes: every figure becomes a line in the batch.
+"""Traces steps of a module at two batch sizes: every figure becomes a line in the batch.
 
 Nothing is computed: tensors are fake, so it takes no weights, no GPU and seconds. What comes out
 is the block list that the core reads as ``{"model_type": "traced", ...}``.
@@ -9,12 +9,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
+from torch.utils.checkpoint import checkpoint
 
 from ._fake import batched, fake_copy
 from ._meter import Meter, Part
@@ -74,21 +76,32 @@ def trace(
     model: nn.Module, example: Example, loss: Loss | None, units: Units, tokens: int
 ) -> list[dict[str, Any]]:
     """The parts of the model in the order in which they run, as the core reads them."""
+
+    def step(regime: Regime, times: int, recomputed: bool) -> _Step:
+        return _step(model, example, loss, units, regime, times, recomputed=recomputed)
+
     steps = {
-        regime.name: [_step(model, example, loss, units, regime, times) for times in (1, 2)]
+        regime.name: [step(regime, n, again) for again in (False, True) for n in (1, 2)]
         for regime in REGIMES
     }
-    weights = _weights(model, units, [p.name for p in steps["fp32"][0].parts])
+    groups = _groups(steps["fp32"][0].parts)
+    traced = {
+        name: _Traced(*(_Step(_joined(s.parts, groups), s.held) for s in of))
+        for name, of in steps.items()
+    }
+    first = traced["fp32"]
+    names = [part.name for part in first.small.parts]
+    weights = _weights(model, units, names)
+    trained = [weights[n]["parameters"] - weights[n]["frozen"] for n in names]
+    samples = example.batch * tokens
     blocks = []
-    for i, part in enumerate(steps["fp32"][0].parts):
+    for i, part in enumerate(first.small.parts):
         block: dict[str, Any] = {"name": part.name, "unit": part.unit, **weights[part.name]}
-        samples = example.batch * tokens
-        block["products"] = _products(part, steps["fp32"][1].parts[i], samples)
+        block["products"] = _products(part, first.large.parts[i], samples)
         block["kernels"] = part.kernels
-        block["regimes"] = {
-            name: _regime(small, large, i, weights, samples)
-            for name, (small, large) in steps.items()
-        }
+        above = sum(trained[i + 1 :])
+        scale = _Scale(example.batch, tokens, above)
+        block["regimes"] = {name: _regime(of, i, scale) for name, of in traced.items()}
         blocks.append(block)
     return blocks
 
@@ -96,11 +109,44 @@ def trace(
 @dataclass(frozen=True)
 class _Step:
     parts: list[Part]
-    gradient_width: int
+    held: int
+    """Bytes alive after backward beside the gradients of parameters."""
+
+
+@dataclass(frozen=True)
+class _Traced:
+    """Steps of the example and of one twice as large, then the same with every unit recomputed."""
+
+    small: _Step
+    large: _Step
+    small_recomputed: _Step
+    large_recomputed: _Step
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """How figures of one example become lines in the tokens."""
+
+    batch: int
+    tokens: int
+    above: int
+    """Trained elements of the parts that come after."""
+
+    def line(self, small: float, large: float) -> list[float]:
+        """``[fixed, per token]`` through the figures at one and at two examples."""
+        slope = (large - small) / (self.batch * self.tokens)
+        return [2 * small - large, slope]
 
 
 def _step(
-    model: nn.Module, example: Example, loss: Loss | None, units: Units, regime: Regime, times: int
+    model: nn.Module,
+    example: Example,
+    loss: Loss | None,
+    units: Units,
+    regime: Regime,
+    times: int,
+    *,
+    recomputed: bool,
 ) -> _Step:
     """Runs forward and backward once under the meter."""
     mode = FakeTensorMode()
@@ -108,6 +154,11 @@ def _step(
     fake.train(model.training)
     args, kwargs = batched((example.args, dict(example.kwargs)), mode, times, regime.dtype)
     meter = Meter([*fake.parameters(), *fake.buffers()])
+    for parameter in fake.parameters():
+        if parameter.requires_grad:
+            parameter.register_post_accumulate_grad_hook(meter.finish)
+    if recomputed:
+        _recompute(fake, units)
     with mode, meter, _parts(fake, units, meter), _autocast(regime):
         meter.begin("inputs", unit=False)
         for leaf in pytree.tree_leaves((args, kwargs)):
@@ -118,8 +169,16 @@ def _step(
     with mode, meter:
         meter.start_backward()
         value.backward()  # type: ignore[no-untyped-call]
-    width = 2 if regime.dtype is torch.bfloat16 else 4
-    return _Step(_joined(meter.parts), width)
+        del value
+    return _Step(meter.parts, meter.held)
+
+
+def _recompute(model: nn.Module, units: Units) -> None:
+    """Every unit runs its forward again in backward."""
+    for module in find_units(model, units).values():
+        module.forward = partial(  # type: ignore[method-assign]
+            checkpoint, module.forward, use_reentrant=False, preserve_rng_state=False
+        )
 
 
 def _autocast(regime: Regime) -> contextlib.AbstractContextManager[None]:
@@ -143,11 +202,10 @@ def _parts(model: nn.Module, units: Units, meter: Meter) -> Iterator[None]:
             if depth == 1:
                 meter.begin(name, unit=True)
 
-        def leave(_: nn.Module, args: tuple[Any, ...], output: object, name: str = name) -> None:
+        def leave(_: nn.Module, args: object, output: object, name: str = name) -> None:
             nonlocal depth
             depth -= 1
             if depth == 0:
-                meter.leave(output)
                 meter.begin(f"after {name}", unit=False)
 
         handles.append(module.register_forward_pre_hook(enter, with_kwargs=True))
@@ -159,25 +217,34 @@ def _parts(model: nn.Module, units: Units, meter: Meter) -> Iterator[None]:
             handle.remove()
 
 
-def _joined(parts: list[Part]) -> list[Part]:
-    """Without empty stretches between units; a unit that runs again joins what follows it."""
-    out: list[Part] = []
+def _groups(parts: list[Part]) -> list[int]:
+    """Which stretches of forward make one part: an idle one between units, or a unit that runs
+    again, joins what precedes it."""
+    groups: list[int] = []
     seen: set[str] = set()
     for part in parts:
-        idle = not part.kernels and part.alive_after == part.alive_before and not part.peak
-        if not part.unit and idle and part.name != "inputs":
-            continue
-        if part.name in seen and out:
-            last = out[-1]
-            last.alive_after = part.alive_after
-            last.peak = max(last.peak, part.peak)
-            last.products += part.products
-            last.traffic += part.traffic
-            last.traffic_backward += part.traffic_backward
-            last.kernels += part.kernels
-            continue
+        joins = part.name in seen or not (part.unit or part.kernels)
         seen.add(part.name)
-        out.append(part)
+        last = groups[-1] if groups else -1
+        groups.append(last if joins and groups else last + 1)
+    return groups
+
+
+def _joined(parts: list[Part], groups: list[int]) -> list[Part]:
+    """The stretches of forward as parts."""
+    out: list[Part] = []
+    for part, group in zip(parts, groups, strict=True):
+        if group == len(out):
+            out.append(part)
+            continue
+        last = out[group]
+        last.alive_after = part.alive_after
+        last.forward += part.forward
+        last.backward += part.backward
+        last.products += part.products
+        last.traffic += part.traffic
+        last.traffic_backward += part.traffic_backward
+        last.kernels += part.kernels
     return out
 
 
@@ -205,12 +272,6 @@ def _count(parameters: list[nn.Parameter]) -> dict[str, int]:
     }
 
 
-def _line(small: float, large: float, samples: int) -> list[float]:
-    """``[fixed, per token]`` through the figures at one and at two examples."""
-    slope = (large - small) / samples
-    return [small - slope * samples, slope]
-
-
 def _products(small: Part, large: Part, samples: int) -> list[list[float]]:
     """``[rows a token, columns, depth, products]``; what grows with the batch is rows."""
     out = []
@@ -222,29 +283,61 @@ def _products(small: Part, large: Part, samples: int) -> list[list[float]]:
     return out
 
 
-def _regime(
-    small: _Step, large: _Step, i: int, weights: dict[str, dict[str, int]], samples: int
-) -> dict[str, Any]:
+def _regime(of: _Traced, i: int, scale: _Scale) -> dict[str, Any]:
     """The figures of one part in one regime."""
 
     def line(figure: Callable[[_Step], float]) -> list[float]:
-        return _line(figure(small), figure(large), samples)
-
-    def gradients(step: _Step, part: Part) -> int:
-        counts = weights[part.name]
-        return (counts["parameters"] - counts["frozen"]) * step.gradient_width
-
-    def backward(step: _Step) -> float:
-        # Alive while its backward ran, less what the parts before it keep and the gradients of the
-        # weights of the parts after it.
-        part = step.parts[i]
-        above = sum(gradients(step, p) for p in step.parts[i + 1 :])
-        return max(part.peak - part.alive_before - above, 0)
+        return scale.line(figure(of.small), figure(of.large))
 
     return {
-        "kept": line(lambda s: s.parts[i].alive_after - s.parts[i].alive_before),
-        "checkpoint": line(lambda s: s.parts[i].checkpoint),
-        "backward": line(backward),
+        "whole": _peaks(of.small.parts[i], of.large.parts[i], scale),
+        "recomputed": _peaks(of.small_recomputed.parts[i], of.large_recomputed.parts[i], scale),
+        "held": line(lambda s: s.held) if i == 0 else [0, 0],
         "traffic": line(lambda s: s.parts[i].traffic),
         "traffic_backward": line(lambda s: s.parts[i].traffic_backward),
     }
+
+
+def _peaks(small: Part, large: Part, scale: _Scale) -> dict[str, Any]:
+    """What is alive in the part, less what the parts before it keep."""
+
+    def above(alive: tuple[float, float]) -> list[float]:
+        before = scale.line(small.alive_before, large.alive_before)
+        instant = scale.line(*alive)
+        return [instant[0] - before[0], instant[1] - before[1]]
+
+    # The same operations at both sizes; where there are not, the fullest of each.
+    forward = list(zip(small.forward, large.forward, strict=False))
+    if len(small.forward) != len(large.forward):
+        forward = [(max(small.forward, default=0), max(large.forward, default=0))]
+    pairs = list(zip(small.backward, large.backward, strict=False))
+    if len(small.backward) != len(large.backward):
+        pairs = [(max(small.backward, default=(0, 0)), max(large.backward, default=(0, 0)))]
+    backward = [
+        [*above((a[0], b[0])), float(a[1] - scale.above)] for a, b in pairs if a != (0, 0)
+    ]
+    return {
+        "kept": above((small.alive_after, large.alive_after)),
+        "forward": _fullest([above(alive) for alive in forward], scale),
+        "backward": _fullest(backward, scale),
+    }
+
+
+GRADIENT_WIDTHS = (0, 2, 4)
+"""Bytes of a finished gradient: it joined one that was there, 16-bit, fp32."""
+
+
+def _fullest(instants: list[list[float]], scale: _Scale) -> list[list[float]]:
+    """Those that are the fullest for some number of samples."""
+    best: dict[tuple[float, ...], None] = {}
+    for doublings in range(-4, 13):
+        tokens = scale.tokens * scale.batch * 2.0**doublings
+        for width in GRADIENT_WIDTHS:
+            most = max(
+                instants,
+                key=lambda it: it[0] + it[1] * tokens + (it[2] * width if len(it) > 2 else 0),
+                default=None,
+            )
+            if most is not None:
+                best[tuple(most)] = None
+    return [list(it) for it in best]

@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     if let [flag, file] = args.as_slice()
         && flag == "--choices"
     {
-        return match shardwise_tests::throughput::choices(Path::new(file)) {
+        return match shardwise_tests::throughput::choices(Path::new(file), 256) {
             Ok(choices) => {
                 for c in choices {
                     let against = c.against.as_deref().unwrap_or("runs");

@@ -12,9 +12,6 @@ use super::request::Asked;
 use super::row::Row;
 use crate::score::Score;
 
-/// GPUs from which a run counts as large.
-const LARGE: u64 = 256;
-
 /// A published layout against the plan.
 #[derive(Clone, Debug)]
 pub struct Choice {
@@ -42,8 +39,8 @@ impl Choice {
     }
 }
 
-/// Every large run of a file once, in the file's order.
-pub fn choices(file: &Path) -> Result<Vec<Choice>, String> {
+/// Every run of a file on `least` GPUs or more once, in the file's order.
+pub fn choices(file: &Path, least: u64) -> Result<Vec<Choice>, String> {
     let mut seen = BTreeSet::new();
     let mut out = Vec::new();
     for (row, asked, _) in super::measured_runs(file, &mut Score::default())? {
@@ -52,7 +49,7 @@ pub fn choices(file: &Path) -> Result<Vec<Choice>, String> {
             "{} {:?} {:?} {gpus} {:?} {:?}",
             row.model.name, asked.layout, asked.batch, asked.recipe.compute, asked.cluster.accelerator
         );
-        if gpus >= LARGE && seen.insert(key) {
+        if gpus >= least && seen.insert(key) {
             out.push(choice(&row, &asked).map_err(|e| format!("{}: {e}", row.id))?);
         }
     }

@@ -17,12 +17,14 @@ export interface Bar {
   label: string;
   format: (amount: number) => string;
   size?: "large" | "small";
+  /** The range in which four of five measurements of the whole fall. */
+  interval?: { low: number; high: number };
 }
 
 const percent = (part: number): string => `${(100 * part).toFixed(3)}%`;
 
 /** Draws a bar as wide as its place. */
-export function bar({ segments, scale, limit, label, format, size = "large" }: Bar): SVGSVGElement {
+export function bar({ segments, scale, limit, label, format, size = "large", interval }: Bar): SVGSVGElement {
   let at = 0;
   const drawn = segments
     .filter((segment) => segment.amount > 0)
@@ -60,7 +62,18 @@ export function bar({ segments, scale, limit, label, format, size = "large" }: B
         y1: "0",
         y2: "100%",
       }),
+    ...(interval ? whisker(interval.low / scale, interval.high / scale) : []),
   );
+}
+
+/** A bracket above the bar; what lies past its end is left out. */
+function whisker(low: number, high: number): SVGElement[] {
+  const [x1, x2] = [percent(low), percent(Math.min(1, high))];
+  const ends = high > 1 ? [x1] : [x1, x2];
+  return [
+    s("line", { class: "whisker", x1, x2, y1: "-5", y2: "-5" }),
+    ...ends.map((x) => s("line", { class: "whisker", x1: x, x2: x, y1: "-8", y2: "-2" })),
+  ];
 }
 
 /** Round steps that divide a scale into at most `most` parts. */
@@ -103,6 +116,8 @@ export function legend(
   total: number,
   format: (amount: number) => string,
   open: (name: string, opener: HTMLElement) => void,
+  /** Tells the legends of one page apart. */
+  stem = "legend",
 ): HTMLElement {
   return h(
     "ul",
@@ -116,7 +131,7 @@ export function legend(
           {
             type: "button",
             class: aside ? "aside" : null,
-            "data-key": `legend-${aside ? "aside-" : ""}${name}`,
+            "data-key": `${stem}-${aside ? "aside-" : ""}${name}`,
             "aria-haspopup": "dialog",
             click: (e) => open(name, e.currentTarget as HTMLElement),
           },

@@ -49,6 +49,19 @@ const TONES: Record<string, string> = {
   offload: "sky",
   input: "yellow",
   straggler: "grey-deep",
+  // The run.
+  training: "blue",
+  stalled: "grey",
+  saving: "yellow",
+  redone: "vermilion",
+  "retried saves": "orange",
+  waiting: "grey-pale",
+  provisioning: "grey-deep",
+  egress: "purple",
+  storage: "purple-pale",
+  people: "green",
+  evaluations: "green-pale",
+  "failed starts": "green-deep",
 };
 
 const OTHERS = ["purple-pale", "green-pale", "blue-pale", "yellow", "grey-deep"];

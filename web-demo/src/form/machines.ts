@@ -4,6 +4,14 @@ import { h, id } from "../dom";
 import type { Store } from "../state";
 import { type Control, faultLine, type Group } from "./control";
 
+/** The same machines with another count of nodes, however they are given. */
+export function withNodes(store: Store, nodes: number, cluster: Cluster): Record<string, string> {
+  const text = store.get("cluster");
+  if (text === "") return { "cluster.nodes": String(nodes) };
+  const [, cloud = "", name = ""] = /^\s*([a-z]+\s*:)?\s*(?:\d+\s*x\s*){0,2}(.*)$/i.exec(text) ?? [];
+  const each = cluster.instance ? "" : `${cluster.gpus_per_node}x`;
+  return { cluster: `${cloud}${nodes === 1 && each !== "" ? "" : `${nodes}x`}${each}${name}` };
+}
 /** `8xH100` is a count and a name; `aws:8xH100` and `H100` are names. */
 export function split(text: string): { count: string; name: string } {
   const parts = /^\s*(\d+)\s*x\s*(.*)$/i.exec(text);
@@ -81,18 +89,52 @@ export function machinesControl(
     store.set({ cluster: "", ...fields });
   });
 
+  const own = h("input", {
+    type: "text",
+    inputmode: "decimal",
+    id: id("own-price"),
+    placeholder: "not given",
+    autocomplete: "off",
+    "aria-describedby": "own-price-help",
+  });
+  const ownPath = () => `cluster.price.${store.get("run.price") || "on_demand"}`;
+  own.addEventListener("input", () => {
+    const named = store.get("cluster") !== "";
+    store.set({ ...(named ? { cluster: "", ...inFull(resolved()) } : {}), [ownPath()]: own.value });
+  });
+  const priceRow = h(
+    "div",
+    { class: "field wide own-price" },
+    h("label", { for: own.id }, "Own price"),
+    h("div", { class: "entry" }, own, h("span", { class: "unit" }, "USD/h a GPU")),
+    h(
+      "span",
+      { class: "help", id: "own-price-help" },
+      "Takes the place of the catalogue's price of the chosen kind",
+    ),
+  );
+
   return {
     path: "cluster",
     element: h(
       "div",
       { class: "choice" },
-      h("fieldset", { class: "modes" }, h("legend", {}, "Given"), byName.label, full.label),
+      h(
+        "fieldset",
+        { class: "modes" },
+        h("legend", { class: "visually-hidden" }, "The machines are given"),
+        byName.label,
+        full.label,
+      ),
       nameRow,
+      priceRow,
       fields.element,
       line.element,
     ),
     show() {
       const text = store.get("cluster");
+      const price = store.get(ownPath());
+      if (own.value !== price) own.value = price;
       const isFull = text === "" && store.has("cluster");
       byName.input.checked = !isFull;
       full.input.checked = isFull;

@@ -16,6 +16,18 @@ const BY_HAND = {
   vocab: 128256,
 };
 
+/** What can be said of a model by hand: the config's key, and its label. */
+const DIMENSIONS: [string, string][] = [
+  ["hidden", "Hidden size"],
+  ["layers", "Layers"],
+  ["heads", "Heads"],
+  ["kv_heads", "Key-value heads"],
+  ["ffn", "Feed-forward size"],
+  ["vocab", "Vocabulary"],
+  ["experts", "Experts"],
+  ["top_k", "Experts per token"],
+];
+
 export function modelControl(store: Store, presetList: string, help: string): Control {
   const line = faultLine();
   const named = h("input", {
@@ -41,8 +53,28 @@ export function modelControl(store: Store, presetList: string, help: string): Co
     accept: ".json,application/json",
     class: "visually-hidden",
   });
-  const byName = mode("By name");
-  const byConfig = mode("By config");
+  const byName = mode("Name");
+  const byConfig = mode("Config");
+  const byHand = mode("By hand");
+  const dimensions = DIMENSIONS.map(([key, label]) => {
+    const input = h("input", {
+      type: "text",
+      inputmode: "numeric",
+      id: id(`dimension-${key}`),
+      "data-dimension": key,
+      autocomplete: "off",
+      placeholder: key === "experts" || key === "top_k" ? "none" : null,
+    });
+    input.addEventListener("input", () => {
+      const next: Record<string, unknown> = { ...ownDimensions(store.get("model")) };
+      const value = Number(input.value);
+      if (input.value.trim() === "") delete next[key];
+      else next[key] = Number.isFinite(value) ? value : input.value;
+      say(JSON.stringify(next));
+    });
+    return { key, input, element: h("div", { class: "field" }, h("label", { for: input.id }, label), input) };
+  });
+  const handRow = h("div", { class: "fields" }, ...dimensions.map((d) => d.element));
   const nameRow = h(
     "div",
     { class: "field wide" },
@@ -56,24 +88,22 @@ export function modelControl(store: Store, presetList: string, help: string): Co
     h("label", { for: config.id }, "Hugging Face config.json"),
     config,
     h("span", { class: "help", id: "config-help" }, "Paste the file, or drop it anywhere on the page."),
-    h(
-      "div",
-      { class: "row" },
-      file,
-      h("label", { for: file.id, class: "button" }, "Open a file"),
-      h(
-        "button",
-        { type: "button", click: () => say(JSON.stringify(BY_HAND, null, 1)) },
-        "Dimensions by hand",
-      ),
-    ),
+    h("div", { class: "row" }, file, h("label", { for: file.id, class: "button" }, "Open a file")),
   );
   const element = h(
     "div",
     { class: "choice" },
-    h("fieldset", { class: "modes" }, h("legend", {}, "Given"), byName.label, byConfig.label),
+    h(
+      "fieldset",
+      { class: "modes" },
+      h("legend", { class: "visually-hidden" }, "The model is given"),
+      byName.label,
+      byConfig.label,
+      byHand.label,
+    ),
     nameRow,
     configRow,
+    handRow,
     line.element,
   );
   /** The name that stood before a config took its place. */
@@ -101,7 +131,11 @@ export function modelControl(store: Store, presetList: string, help: string): Co
   });
   file.addEventListener("change", () => void open(file.files?.[0]));
   byName.input.addEventListener("change", () => say(lastName));
-  byConfig.input.addEventListener("change", () => say(JSON.stringify(BY_HAND, null, 1)));
+  byConfig.input.addEventListener("change", () => {
+    // Spread over lines it is a config to write in; on one line, dimensions of the fields.
+    say(config.value || JSON.stringify(ownDimensions(store.get("model")) ?? BY_HAND, null, 1));
+  });
+  byHand.input.addEventListener("change", () => say(JSON.stringify(BY_HAND)));
   document.addEventListener("dragover", (e) => {
     if (e.dataTransfer?.types.includes("Files")) e.preventDefault();
   });
@@ -116,18 +150,42 @@ export function modelControl(store: Store, presetList: string, help: string): Co
     element,
     show() {
       const text = store.get("model");
-      const isConfig = text.trimStart().startsWith("{");
-      if (!isConfig && text !== "") lastName = text;
-      byName.input.checked = !isConfig;
+      const own = ownDimensions(text);
+      const isConfig = text.trimStart().startsWith("{") && !own;
+      const isName = !isConfig && !own;
+      if (isName && text !== "") lastName = text;
+      byName.input.checked = isName;
       byConfig.input.checked = isConfig;
-      nameRow.hidden = isConfig;
+      byHand.input.checked = own !== undefined;
+      nameRow.hidden = !isName;
       configRow.hidden = !isConfig;
+      handRow.hidden = !own;
+      for (const { key, input } of dimensions) {
+        const value = own?.[key] === undefined ? "" : String(own[key]);
+        if (input.value !== value) input.value = value;
+      }
+      if (own) return;
       const target = isConfig ? config : named;
       if (target.value !== text) target.value = text;
     },
-    fault: (message) => line.show(message, [named, config]),
-    focus: () => (nameRow.hidden ? config : named).focus(),
+    fault: (message) => line.show(message, [named, config, ...dimensions.map((d) => d.input)]),
+    focus: () => [named, config, dimensions[0]?.input].find((it) => it?.checkVisibility())?.focus(),
   };
+}
+
+/** The dimensions that a model's text holds, if it is one that the fields can show. */
+function ownDimensions(text: string): Record<string, unknown> | undefined {
+  if (!text.startsWith('{"model_type":"dimensions"') || text.length > 2000) return undefined;
+  try {
+    const it = JSON.parse(text) as Record<string, unknown>;
+    const known = ["model_type", "name", ...DIMENSIONS.map(([key]) => key)];
+    const shown = Object.entries(it).every(
+      ([key, value]) => known.includes(key) && typeof value !== "object",
+    );
+    return shown && JSON.stringify(it) === text ? it : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** A text meant as a config stays one while it is being written. */

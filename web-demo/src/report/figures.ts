@@ -116,6 +116,76 @@ export function openStep(it: EstimateAnswer, chosen?: string): Opened {
   return opened;
 }
 
+/** Interval of the run, which is so many steps. */
+function scaled({ step }: EstimateAnswer, whole: number): { low: number; high: number } {
+  const by = whole / step.time.total;
+  return { low: step.interval80.low * by, high: step.interval80.high * by };
+}
+
+function outlookNotes(it: EstimateAnswer, unit: "time" | "money"): [string, string][] {
+  const outlook = it.run?.outlook;
+  const spread = unit === "time" ? outlook?.time_spread : outlook?.cost_spread;
+  const show = unit === "time" ? format.seconds : format.usd;
+  return [
+    ...(spread
+      ? ([
+          ["Half of all runs", `stay below ${show(spread.p50)}`],
+          ["Nine in ten", `stay below ${show(spread.p90)}`],
+          ["99 in 100", `stay below ${show(spread.p99)}`],
+        ] as [string, string][])
+      : []),
+    ...(outlook?.assumptions ?? []).map((a): [string, string] => [
+      `Assumed ${a.field}`,
+      `${a.value}: ${a.why}`,
+    ]),
+  ];
+}
+
+export function openExpectedTime(it: EstimateAnswer, chosen?: string): Opened {
+  const outlook = it.run?.outlook;
+  const opened: Opened = {
+    title: "Expected time of the run",
+    figure: format.seconds(outlook?.time.total ?? 0),
+    format: format.seconds,
+    notes: [["When nothing is lost", format.seconds(outlook?.undisturbed ?? 0)], ...outlookNotes(it, "time")],
+  };
+  if (outlook) opened.sum = outlook.time;
+  if (chosen !== undefined) opened.chosen = chosen;
+  return opened;
+}
+
+export function openExpectedCost(it: EstimateAnswer, chosen?: string): Opened {
+  const ledger = it.run?.outlook?.ledger;
+  const opened: Opened = {
+    title: "Expected cost of the run",
+    figure: format.usd(ledger?.total ?? 0),
+    format: format.usd,
+    notes: [...outlookNotes(it, "money"), ...priceNotes(it), ...assumed(it, "cluster.price", "run")],
+  };
+  if (ledger) opened.sum = ledger;
+  if (chosen !== undefined) opened.chosen = chosen;
+  return opened;
+}
+
+function priceNotes({ run, cluster }: EstimateAnswer): [string, string][] {
+  const price = run?.price;
+  if (!price) return [];
+  return [
+    [
+      "Price",
+      `${format.usdPerHour(price.cluster)} for ${format.count(cluster.nodes * cluster.gpus_per_node)} GPUs, ${kindOfPrice(price.kind)}`,
+    ],
+    ["Offer", cluster.prices.offer],
+    ["Read", price.as_of],
+    ["Source", price.source],
+  ].filter((note): note is [string, string] => note[1] !== "");
+}
+
+/** `on_demand` as people write it. */
+function kindOfPrice(kind: string): string {
+  return kind.replace("_", " ").replace(/(\d)y/, "$1 y");
+}
+
 function all(it: EstimateAnswer): Figure[] {
   const { step, run, fit, cluster } = it;
   const gpus = cluster.nodes * cluster.gpus_per_node;
@@ -179,48 +249,60 @@ function all(it: EstimateAnswer): Figure[] {
       },
     },
   ];
-  if (run) {
-    list.push({
-      key: "run",
-      name: "Run",
-      value: format.seconds(run.time),
-      beside: `${format.count(run.steps)} steps`,
-      opened: {
-        title: "The whole run",
-        figure: `${format.seconds(run.time)} (${format.count(run.time / 3600)} h)`,
-        notes: [
-          ["Formula", `${format.count(run.steps)} steps × ${format.seconds(step.time.total)}`],
-          ["Tokens", format.count(run.tokens)],
-        ],
-      },
-    });
-    const { cost, price } = run;
-    list.push({
-      key: "cost",
-      name: "Cost",
-      value: cost ? format.usd(cost.total) : "unknown",
-      beside: price ? `${format.usdPerHour(price.cluster)}, ${price.kind}` : "no price of that kind",
-      opened: {
-        title: "Cost of the run",
-        figure: cost
-          ? format.usd(cost.total)
-          : "unknown: the catalogue has no price of that kind for these machines",
-        ...(cost ? { sum: cost, format: format.usd } : {}),
-        notes: [
-          ...(price
-            ? ([
-                [
-                  "Price",
-                  `${format.usdPerHour(price.cluster)} for ${format.count(gpus)} GPUs, ${price.kind}`,
-                ],
-                ["Read", price.as_of],
-                ["Source", price.source],
-              ] as [string, string][])
-            : []),
-          ...assumed(it, "cluster.price", "run"),
-        ],
-      },
-    });
-  }
+  if (!run) return list;
+  const { cost, price, outlook } = run;
+  const span = scaled(it, run.time);
+  list.push({
+    key: "run",
+    name: outlook ? "Run, expected" : "Run",
+    value: format.seconds(outlook?.time.total ?? run.time),
+    beside: outlook ? `P90 ${format.seconds(outlook.time_spread.p90)}` : `${format.count(run.steps)} steps`,
+    opened: outlook
+      ? openExpectedTime(it)
+      : {
+          title: "The whole run",
+          figure: `${format.seconds(run.time)} (${format.count(run.time / 3600)} h)`,
+          notes: [
+            ["Formula", `${format.count(run.steps)} steps × ${format.seconds(step.time.total)}`],
+            [
+              "80 % interval",
+              `${format.seconds(span.low)} to ${format.seconds(span.high)}: that of a step, as often`,
+            ],
+            ["Tokens", format.count(run.tokens)],
+          ],
+        },
+  });
+  const money = scaled(it, cost?.total ?? 0);
+  list.push({
+    key: "cost",
+    name: outlook?.ledger ? "Cost, expected" : "Cost",
+    value: cost ? format.usd(outlook?.ledger?.total ?? cost.total) : "unknown",
+    beside: price
+      ? outlook?.cost_spread
+        ? `P90 ${format.usd(outlook.cost_spread.p90)}, ${kindOfPrice(price.kind)}`
+        : `${format.usdPerHour(price.cluster)}, ${kindOfPrice(price.kind)}`
+      : "no price of that kind",
+    opened: outlook?.ledger
+      ? openExpectedCost(it)
+      : {
+          title: "Cost of the run",
+          figure: cost
+            ? format.usd(cost.total)
+            : "unknown: the catalogue has no price of that kind for these machines",
+          ...(cost ? { sum: cost, format: format.usd } : {}),
+          notes: [
+            ...(cost
+              ? [
+                  [
+                    "80 % interval",
+                    `${format.usd(money.low)} to ${format.usd(money.high)}: that of a step, as often`,
+                  ] as [string, string],
+                ]
+              : []),
+            ...priceNotes(it),
+            ...assumed(it, "cluster.price", "run"),
+          ],
+        },
+  });
   return list;
 }

@@ -1,6 +1,7 @@
 /** Memory of the fullest GPU against the card: at the peak, and through the step. */
 import type { EstimateAnswer } from "shardwise";
 import { axis, bar, legend } from "../charts/bar";
+import { behind } from "../charts/behind";
 import { h } from "../dom";
 import * as format from "../format";
 import { memoryParts, openMemory } from "./figures";
@@ -18,7 +19,7 @@ export function memory(it: EstimateAnswer, dialog: TermsDialog): HTMLElement[] {
     h(
       "p",
       { class: "caption" },
-      `At the peak, ${peak?.name ?? ""}, on the fullest GPU; the line is the ${format.bytes(fit.capacity)} a framework can use. What the allocator caches it can give back.`,
+      `At the peak, ${peak?.name ?? ""}, on the fullest GPU; the line is the ${format.bytes(fit.capacity)} a framework can use. What the allocator caches it can give back. The bracket holds four of five measurements of such runs.`,
     ),
     h(
       "div",
@@ -29,12 +30,19 @@ export function memory(it: EstimateAnswer, dialog: TermsDialog): HTMLElement[] {
         limit: fit.capacity,
         label: `Memory per GPU: ${format.bytes(report.device.total)} of ${format.bytes(fit.capacity)}: ${list}`,
         format: format.bytes,
+        interval: report.device_interval80,
       }),
       axis(scale, GIB, "GiB"),
     ),
     legend(parts, report.device.total, format.bytes, (name, opener) =>
       dialog.open(openMemory(it, name), opener),
     ),
+    behind({
+      name: "memory at the peak",
+      columns: ["Part", "Amount", "Share"],
+      rows: () =>
+        parts.map((t) => [t.name, format.bytes(t.amount), format.percent(t.amount / report.device.total)]),
+    }),
     phases(it, scale, dialog),
   ];
 }
@@ -42,6 +50,7 @@ export function memory(it: EstimateAnswer, dialog: TermsDialog): HTMLElement[] {
 /** Each instant at which memory can peak, from top to bottom in the order of the step. */
 function phases(it: EstimateAnswer, scale: number, dialog: TermsDialog): HTMLElement {
   const { phases: all, peak } = it.memory;
+  const names = [...new Set(all.flatMap((phase) => phase.allocated.terms.map((t) => t.name)))];
   return h(
     "div",
     { class: "phases" },
@@ -89,5 +98,17 @@ function phases(it: EstimateAnswer, scale: number, dialog: TermsDialog): HTMLEle
           ),
       ),
     ),
+    behind({
+      name: "memory through the step",
+      columns: ["Instant", "Allocated", ...names],
+      rows: () =>
+        all.map((phase, i) => [
+          i === peak ? `${phase.name} (peak)` : phase.name,
+          format.bytes(phase.allocated.total),
+          ...names.map((name) =>
+            format.bytes(phase.allocated.terms.find((t) => t.name === name)?.amount ?? 0),
+          ),
+        ]),
+    }),
   );
 }

@@ -19,7 +19,7 @@ const COLUMNS = [
 export function plans(
   plan: PlanAnswer,
   shown: EstimateAnswer,
-  adopt: (layout: Layout) => void,
+  adopt: (line: PlanLine) => void,
 ): HTMLElement[] {
   if (plan.ranked.length === 0) return [h("p", {}, "No layout fits.")];
   return [
@@ -36,12 +36,12 @@ export function plans(
     h(
       "p",
       { class: "caption" },
-      `Choose a plan to see it above. ${format.count(plan.candidates)} layouts looked at${plan.stop_reason === "exhausted" ? ", all there are" : "; the limit of candidates was reached"}.`,
+      `Choose a plan to see it above. ${format.count(plan.candidates)} layouts looked at, ${format.count(plan.costed)} fit and were costed in full, ${plan.stop_reason === "exhausted" ? `bounds spared the rest of ${format.count(plan.brute_force)}` : "then the limit of candidates was reached"}.`,
     ),
   ];
 }
 
-function row(line: PlanLine, i: number, shown: EstimateAnswer, adopt: (layout: Layout) => void): HTMLElement {
+function row(line: PlanLine, i: number, shown: EstimateAnswer, adopt: (line: PlanLine) => void): HTMLElement {
   const { layout } = line;
   const chosen = same(layout, shown.layout);
   const needed = shown.fit.capacity - line.headroom;
@@ -59,9 +59,9 @@ function row(line: PlanLine, i: number, shown: EstimateAnswer, adopt: (layout: L
           "data-key": `adopt-${i}`,
           "aria-pressed": chosen ? "true" : "false",
           title: chosen ? "Shown above" : "Show this plan above",
-          click: () => adopt(layout),
+          click: () => adopt(line),
         },
-        line.name,
+        line.machines ? `${line.name} on ${line.machines.replace(/ \(.*/, "")}` : line.name,
       ),
       line.verdict === "tight" &&
         h(

@@ -1,22 +1,63 @@
 /** Why not the others, what would fit, and what was taken for granted. */
-import type { EstimateAnswer, PlanAnswer } from "shardwise";
+import type { EstimateAnswer, Layout, PlanAnswer, Rejection } from "shardwise";
+import { fold } from "../charts/behind";
 import { h } from "../dom";
 import * as format from "../format";
 
-export function whyNot(plan: PlanAnswer): HTMLElement[] {
-  if (plan.rejected.length === 0) return [h("p", {}, "Every strategy that the search looked at fits.")];
+/** Strategies, the layouts asked about, and layouts one change away: each with its sentence. */
+export function whyNot(
+  plan: PlanAnswer,
+  adopt: (layout: Layout) => void,
+  askAbout: () => void,
+): HTMLElement[] {
+  const list = (rejections: Rejection[], stem: string) =>
+    h("ul", { class: "plain" }, ...rejections.map((r, i) => reason(r, `${stem}-${i}`, adopt)));
   return [
+    ...(plan.why_not.length > 0 ? [h("h3", {}, "Asked about"), list(plan.why_not, "asked")] : []),
+    h("h3", {}, "Strategies"),
+    plan.rejected.length === 0
+      ? h("p", {}, "Every strategy that the search looked at fits.")
+      : list(plan.rejected, "rejected"),
+    ...(plan.neighbours.length > 0
+      ? [
+          fold("near", `One change away from the best (${plan.neighbours.length})`, () =>
+            list(plan.neighbours, "near"),
+          ),
+        ]
+      : []),
     h(
-      "ul",
-      { class: "plain" },
-      ...plan.rejected.map((r) =>
-        h("li", {}, r.reason, r.shortfall ? `: ${format.bytes(r.shortfall)} too much` : ""),
-      ),
+      "button",
+      { type: "button", "data-key": "ask-about", class: "ask-about", click: askAbout },
+      "Ask about another layout",
     ),
   ];
 }
 
+/** One sentence. What only lacks memory can be looked at as if it fitted. */
+function reason(r: Rejection, key: string, adopt: (layout: Layout) => void): HTMLElement {
+  const short = r.shortfall ? `: ${format.bytes(r.shortfall)} too much` : "";
+  const looked =
+    r.rule === null &&
+    h(
+      "button",
+      {
+        type: "button",
+        class: "link",
+        "data-key": key,
+        "aria-label": `Look at ${r.name}`,
+        click: () => adopt(r.layout),
+      },
+      "look",
+    );
+  return h("li", {}, r.reason.startsWith(r.name) ? "" : `${r.name}: `, r.reason, short, " ", looked);
+}
+
 export function nearestChanges(plan: PlanAnswer): HTMLElement[] {
+  if (plan.nearest_changes.length === 0) {
+    return [
+      h("p", {}, "No change that was tried makes it fit: more machines, larger ones, or a smaller model."),
+    ];
+  }
   return [h("ul", { class: "plain" }, ...plan.nearest_changes.map((change) => h("li", {}, change)))];
 }
 

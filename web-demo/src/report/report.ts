@@ -1,17 +1,22 @@
 /** The answer's side of the page: its sections stay, what they hold is replaced. */
-import type { EstimateAnswer, Layout, PlanAnswer } from "shardwise";
+import type { CurvePoint, EstimateAnswer, Layout, PlanAnswer } from "shardwise";
 import { h, swap } from "../dom";
 import type { Fault } from "../request";
 import type { Sharable } from "../share";
-import { type CompareActions, compare, type Kept } from "./compare";
+import type { State } from "../state";
+import { type CompareActions, type Compared, compare } from "./compare";
 import { figures } from "./figures";
 import { memory } from "./memory";
+import { outlook } from "./outlook";
 import { plans } from "./plans";
 import { assumptions, nearestChanges, whyNot } from "./reasons";
+import { scaling } from "./scaling";
 import { sharePanel } from "./share-panel";
 import { step } from "./step";
 import { termsDialog } from "./terms";
+import { type TradeoffActions, tradeoff } from "./tradeoff";
 import { MARKS, sentence } from "./verdict";
+import { changes, sensitivity, serving, warnings } from "./whatif";
 
 export interface Answers {
   plan: PlanAnswer;
@@ -19,13 +24,24 @@ export interface Answers {
   shown: EstimateAnswer;
   /** Whether the person fixed it. */
   fixed: boolean;
-  /** Set-ups kept to compare with. */
-  kept: Kept[];
+  /** This set-up and those kept beside it. */
+  states: State[];
 }
 
-export interface Actions extends CompareActions {
-  adopt(layout: Layout): void;
+/** What takes longer to find out: the same on other machines, and for other requests. */
+export interface Deeper {
+  /** The plan with its scaling curve and sensitivity, or why there is none. */
+  plan: PlanAnswer | undefined;
+  compared: Compared | undefined;
+}
+
+export interface Actions extends CompareActions, TradeoffActions {
+  look(layout: Layout): void;
   release(): void;
+  /** Asks for what may go wrong in the run. */
+  reckon(): void;
+  /** Moves to where a layout to be explained is said. */
+  askAbout(): void;
   current(): Sharable | undefined;
   /** Moves to the field that a fault names. */
   toField(path: string): void;
@@ -37,6 +53,8 @@ export interface Report {
   element: HTMLElement;
   /** Shows an answer, part by part, so that no one part keeps a key waiting; `done` when all stand. */
   show(answers: Answers, done: () => void): void;
+  /** Shows what was found out later. */
+  deepen(deeper: Deeper): void;
   /** Says what is wrong; the last answer stays, marked as the last. */
   fault(fault: Fault): void;
   /** Says that nothing can be computed at all. */
@@ -48,6 +66,7 @@ export function report(actions: Actions): Report {
   const verdict = h("p", { class: "verdict", role: "status" }, "Reading the catalogue …");
   const bound = h("p", { class: "bound", hidden: true });
   const glance = h("div", { class: "glance" });
+  const warned = h("ul", { class: "warnings", hidden: true });
   const part = (title: string, name: string) => {
     const content = h("div", {});
     const section = h(
@@ -58,23 +77,57 @@ export function report(actions: Actions): Report {
     );
     return { section, content };
   };
-  const changes = part("What would fit", "changes");
+  const fitting = part("What would fit", "changes");
   const memoryPart = part("Memory per GPU", "memory");
   const stepPart = part("One step", "step");
+  const tradeoffPart = part("Time against money", "tradeoff");
+  const scalingPart = part("More machines", "scaling");
+  const outlookPart = part("The run, with what may go wrong", "outlook");
+  const servingPart = part("Serving the result", "serving");
+  const changesPart = part("What to change first", "better");
   const plansPart = part("Plans that fit, best first", "plans");
   const whyNotPart = part("Why not the others", "why-not");
+  const whatIfPart = part("What if", "what-if");
   const assumedPart = part("Assumed", "assumed");
   const comparePart = part("Side by side", "compare");
   const share = part("Take it along", "share");
   share.content.append(sharePanel(actions.current));
-  const parts = [changes, memoryPart, stepPart, plansPart, whyNotPart, assumedPart, comparePart, share];
+  const parts = [
+    fitting,
+    changesPart,
+    memoryPart,
+    stepPart,
+    tradeoffPart,
+    scalingPart,
+    outlookPart,
+    plansPart,
+    servingPart,
+    whyNotPart,
+    whatIfPart,
+    assumedPart,
+    comparePart,
+    share,
+  ];
   const details = h("div", { class: "parts", hidden: true }, ...parts.map((p) => p.section));
   const last = h("p", { class: "last", hidden: true }, "The last answer that could be computed:");
-  const element = h("div", { class: "answer" }, last, bound, glance, details, dialog.element);
+  const element = h("div", { class: "answer" }, last, bound, glance, warned, details, dialog.element);
 
   const stale = (is: boolean) => {
     element.classList.toggle("stale", is);
     last.hidden = !is || details.hidden;
+  };
+
+  let shownNow: Answers | undefined;
+  const later = [scalingPart, whatIfPart];
+  const awaited = (are: boolean) => {
+    for (const it of [...later, comparePart]) it.section.setAttribute("aria-busy", String(are));
+  };
+
+  const drawTradeoff = (points: CurvePoint[]) => {
+    if (!shownNow) return;
+    const { plan, shown } = shownNow;
+    const redraw = () => drawTradeoff(points);
+    swap(tradeoffPart.content, ...tradeoff(plan, shown, points, actions, redraw));
   };
 
   let turn = 0;
@@ -95,7 +148,10 @@ export function report(actions: Actions): Report {
   return {
     verdict,
     element,
-    show({ plan, shown, fixed, kept }, done) {
+    show(answers, done) {
+      const { plan, shown, fixed, states } = answers;
+      const { run } = shown;
+      shownNow = answers;
       const { verdict: kind, text } = sentence(shown, fixed ? undefined : plan);
       verdict.className = `verdict verdict-${kind}`;
       swap(verdict, h("span", { class: "mark", "aria-hidden": "true" }, MARKS[kind]), h("span", {}, text));
@@ -114,19 +170,43 @@ export function report(actions: Actions): Report {
       stale(false);
       details.hidden = false;
       swap(glance, figures(shown, dialog));
+      warned.hidden = plan.warnings.length === 0;
+      swap(warned, ...warnings(plan));
+      awaited(true);
       oneByOne([
         () => swap(memoryPart.content, ...memory(shown, dialog)),
         () => swap(stepPart.content, ...step(shown, dialog)),
+        () => drawTradeoff([]),
+        () => {
+          outlookPart.section.hidden = run === null;
+          swap(outlookPart.content, ...outlook(shown, dialog, actions.reckon));
+        },
         () => swap(plansPart.content, ...plans(plan, shown, actions.adopt)),
         () => {
-          swap(whyNotPart.content, ...whyNot(plan));
+          swap(whyNotPart.content, ...whyNot(plan, actions.look, actions.askAbout));
           swap(assumedPart.content, ...assumptions(shown));
-          swap(comparePart.content, ...compare(shown, kept, actions));
-          changes.section.hidden = plan.nearest_changes.length === 0;
-          swap(changes.content, ...nearestChanges(plan));
+          swap(comparePart.content, ...compare(undefined, states, actions));
+          fitting.section.hidden = plan.feasible;
+          swap(fitting.content, ...nearestChanges(plan));
+          changesPart.section.hidden = !fixed;
+          swap(changesPart.content, ...changes(plan, actions.look));
+          servingPart.section.hidden = !shown.serving;
+          swap(servingPart.content, ...(shown.serving ? serving(shown.serving) : []));
         },
         done,
       ]);
+    },
+    deepen({ plan, compared }) {
+      if (!shownNow) return;
+      const { shown, states } = shownNow;
+      for (const it of later) it.section.hidden = plan === undefined;
+      swap(comparePart.content, ...compare(compared, states, actions));
+      if (plan) {
+        swap(scalingPart.content, ...scaling(plan.scaling, shown, actions.scaleTo));
+        swap(whatIfPart.content, ...sensitivity(plan.sensitivity, plan.best));
+        drawTradeoff(plan.scaling?.points ?? []);
+      }
+      awaited(false);
     },
     fault({ field, message }) {
       verdict.className = "verdict verdict-fault";

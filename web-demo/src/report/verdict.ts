@@ -36,8 +36,10 @@ export function sentence(it: EstimateAnswer, plan: PlanAnswer | undefined): Sent
       text: `${nothing}: ${layout}: ${it.fit.reason}.${change ? ` Would fit with ${change}.` : ""}`,
     };
   }
+  const outlook = it.run?.outlook;
+  const money = outlook?.ledger ?? it.run?.cost;
   const run = it.run
-    ? `${format.seconds(it.run.time)}${it.run.cost ? `, about ${format.usd(it.run.cost.total)}` : ", cost unknown"}`
+    ? `${format.seconds(outlook?.time.total ?? it.run.time)}${outlook ? " expected" : ""}${money ? `, about ${format.usd(money.total)}` : ", cost unknown"}`
     : `${format.seconds(it.step.time.total)} a step`;
   return { verdict: it.fit.verdict, text: `${WORDS[it.fit.verdict]}: ${layout}, ${memory}; ${run}.` };
 }

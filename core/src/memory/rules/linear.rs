@@ -45,8 +45,12 @@ impl Reader<'_, '_> {
         }
         if trained {
             if m.eight_bit() && l.name != "lm_head" {
-                let quantised = self.tape.tensor(self.tape.elements(taken), 1.0, false);
-                self.tape.keep(quantised);
+                if self.quantised != Some(taken) {
+                    let quantised = self.tape.tensor(self.tape.elements(taken), 1.0, false);
+                    self.tape.recompute_with(quantised, taken);
+                    self.tape.keep(quantised);
+                    self.quantised = Some(taken);
+                }
             } else {
                 self.tape.keep(taken);
             }

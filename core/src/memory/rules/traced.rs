@@ -2,7 +2,7 @@
 
 use super::Mode;
 use crate::memory::line::Line;
-use crate::memory::tape::BlockBytes;
+use crate::memory::tape::{BlockBytes, WeightGrads};
 use crate::workload::{BytesLine, TracedPart};
 
 const fn line(b: BytesLine) -> Line {
@@ -12,12 +12,24 @@ const fn line(b: BytesLine) -> Line {
 /// The bytes of a traced part.
 pub(super) fn bytes(part: &TracedPart, mode: &Mode<'_>) -> BlockBytes {
     let regime = part.regimes.of(mode.weight < 4.0, mode.autocast);
+    let peaks = if mode.recomputed { &regime.recomputed } else { &regime.whole };
     let mut bytes = BlockBytes {
-        kept: line(regime.kept),
+        kept: line(regime.whole.kept),
         weight_grads: (part.parameters - part.frozen) as f64 * mode.weight,
-        checkpoint: line(if part.unit { regime.checkpoint } else { regime.kept }),
+        checkpoint: line(regime.recomputed.kept),
+        held: line(regime.held),
         ..BlockBytes::default()
     };
-    bytes.backward.include(line(regime.backward), 0.0);
+    for &instant in &peaks.forward {
+        bytes.forward.include(line(instant), 0.0);
+    }
+    for instant in &peaks.backward {
+        // A gradient that joins one that is there already takes no room of its own.
+        let gradients = match mode.weight_grads {
+            WeightGrads::Stay => instant.2 * mode.weight,
+            WeightGrads::Join => 0.0,
+        };
+        bytes.backward.include(Line { fixed: instant.0 + gradients, per_token: instant.1 }, 0.0);
+    }
     bytes
 }
