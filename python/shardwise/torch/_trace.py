@@ -156,7 +156,7 @@ def _step(
     meter = Meter([*fake.parameters(), *fake.buffers()])
     for parameter in fake.parameters():
         if parameter.requires_grad:
-            parameter.register_post_accumulate_grad_hook(meter.finish)
+            parameter.register_post_accumulate_grad_hook(meter.finish)  # type: ignore[no-untyped-call]
     if recomputed:
         _recompute(fake, units)
     with mode, meter, _parts(fake, units, meter), _autocast(regime):
@@ -176,7 +176,7 @@ def _step(
 def _recompute(model: nn.Module, units: Units) -> None:
     """Every unit runs its forward again in backward."""
     for module in find_units(model, units).values():
-        module.forward = partial(  # type: ignore[method-assign]
+        module.forward = partial(
             checkpoint, module.forward, use_reentrant=False, preserve_rng_state=False
         )
 
@@ -218,8 +218,10 @@ def _parts(model: nn.Module, units: Units, meter: Meter) -> Iterator[None]:
 
 
 def _groups(parts: list[Part]) -> list[int]:
-    """Which stretches of forward make one part: an idle one between units, or a unit that runs
-    again, joins what precedes it."""
+    """Which stretches of forward make one part.
+
+    An idle one between units, or a unit that runs again, joins what precedes it.
+    """
     groups: list[int] = []
     seen: set[str] = set()
     for part in parts:
@@ -313,9 +315,7 @@ def _peaks(small: Part, large: Part, scale: _Scale) -> dict[str, Any]:
     pairs = list(zip(small.backward, large.backward, strict=False))
     if len(small.backward) != len(large.backward):
         pairs = [(max(small.backward, default=(0, 0)), max(large.backward, default=(0, 0)))]
-    backward = [
-        [*above((a[0], b[0])), float(a[1] - scale.above)] for a, b in pairs if a != (0, 0)
-    ]
+    backward = [[*above((a[0], b[0])), float(a[1] - scale.above)] for a, b in pairs if a != (0, 0)]
     return {
         "kept": above((small.alive_after, large.alive_after)),
         "forward": _fullest([above(alive) for alive in forward], scale),
