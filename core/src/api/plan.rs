@@ -15,7 +15,7 @@ use crate::layout::{Layout, Recompute};
 use crate::ledger::deduplicated;
 use crate::order::sort_by;
 use crate::quantity::{Bytes, Seconds, Usd};
-use crate::search::{Facts, Ground, Objective, Outcome, Point, Search, StopReason, explore};
+use crate::search::{Facts, Ground, Objective, Outcome, Point, Scaling, Search, StopReason, explore};
 use crate::workload::{Batch, Recipe};
 
 /// The best layout for the machines, a ranked list, and why not the rest.
@@ -117,12 +117,7 @@ pub fn plan(request: &PlanRequest) -> Result<PlanAnswer> {
         neighbours: if feasible { explain.neighbours() } else { Vec::new() },
         why_not,
         changes,
-        scaling: if request.search.scaling {
-            let networks = networks_between(&named(request, first, site), &request.catalog)?;
-            Some(variations::scaling(site, &networks))
-        } else {
-            None
-        },
+        scaling: if request.search.scaling { Some(scaling(request, first, site)?) } else { None },
         sensitivity: if request.search.sensitivity {
             variations::sensitivity(site, &layout)
         } else {
@@ -138,6 +133,11 @@ pub fn plan(request: &PlanRequest) -> Result<PlanAnswer> {
         brute_force: all.space,
         stop_reason: all.stop,
     })
+}
+
+fn scaling(request: &PlanRequest, first: &Site<'_>, site: &Site<'_>) -> Result<Scaling> {
+    let networks = networks_between(&named(request, first, site), &request.catalog)?;
+    Ok(variations::scaling(site, &networks))
 }
 
 /// How a request would name the machines of a site.

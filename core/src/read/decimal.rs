@@ -10,14 +10,19 @@ const EXACT: i64 = 22;
 const MANTISSA: i64 = 53;
 const LOWEST: i64 = -1074;
 
+/// A count of digits; a text is never long enough for the limit.
+pub(super) fn signed(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
 /// The number `0.d1d2.. x 10^n`, given as digits and the exponent of the last: infinite when too
 /// large.
 pub(super) fn nearest(digits: &[u8], mut exponent: i64) -> f64 {
     let start = digits.iter().position(|&d| d > 0).unwrap_or(digits.len());
     let all = digits.get(start..).unwrap_or_default();
     let kept = all.get(..MOST).unwrap_or(all);
-    exponent += (all.len() - kept.len()) as i64;
-    let scale = kept.len() as i64 + exponent;
+    exponent += signed(all.len() - kept.len());
+    let scale = signed(kept.len()) + exponent;
     if kept.is_empty() || scale < -330 {
         return 0.0;
     }
@@ -104,7 +109,7 @@ impl Big {
 
     fn bits(&self) -> i64 {
         let top = self.0.last().map_or(32, |limb| limb.leading_zeros());
-        32 * self.0.len() as i64 - i64::from(top)
+        32 * signed(self.0.len()) - i64::from(top)
     }
 
     fn shift(&mut self, places: i64) {
@@ -191,9 +196,11 @@ mod tests {
         };
         for _ in 0..4000 {
             let length = 1 + draw(30);
-            let digits: String = (0..length).map(|_| char::from(b'0' + draw(10) as u8)).collect();
-            check(&digits, draw(700) as i64 - 370);
-            check(&digits, draw(40) as i64 - 30);
+            let digits: String = (0..length)
+                .map(|_| char::from_digit(u32::try_from(draw(10)).unwrap(), 10).unwrap())
+                .collect();
+            check(&digits, draw(700).cast_signed() - 370);
+            check(&digits, draw(40).cast_signed() - 30);
         }
         // Halfway between two neighbours, and a hair to either side.
         check(&["9007199254740993", &"0".repeat(900), "1"].concat(), -901);

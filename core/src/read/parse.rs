@@ -49,7 +49,7 @@ impl Parser<'_> {
     #[inline(never)]
     fn fault(&self, what: &str) -> Error {
         let before = self.text.as_bytes().get(..self.at.min(self.text.len())).unwrap_or_default();
-        let line = 1 + before.iter().filter(|&&b| b == b'\n').count();
+        let line = before.split(|&b| b == b'\n').count();
         let column = before.iter().rev().take_while(|&&b| b != b'\n').count();
         let given = format!("{what} at line {line} column {column}");
         Error::new("", ErrorCode::Syntax, given, "JSON text")
@@ -252,7 +252,7 @@ impl Parser<'_> {
         let mut exponent = 0_i64;
         if self.takes(b'.') {
             self.digits(&mut digits)?;
-            exponent = whole as i64 - digits.len() as i64;
+            exponent = decimal::signed(whole) - decimal::signed(digits.len());
         } else if !matches!(self.byte(), Some(b'e' | b'E')) {
             let value = digits.iter().try_fold(0_u64, |n, &d| n.checked_mul(10)?.checked_add(d.into()));
             match value {
