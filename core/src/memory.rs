@@ -297,7 +297,7 @@ mod tests {
         // llama-3-8b: h = 4096, f = 14336, 32 heads and 8 key-value heads of 128, 1024 tokens.
         let model = ModelSpec::from("llama-3-8b").resolve("model").unwrap();
         let (block, _) = model.runs().find(|(b, _)| b.kind == BlockKind::Layer).unwrap();
-        let recipe = Recipe { kernels: Kernels::Fused, ..bf16(Framework::Megatron) };
+        let recipe = Recipe { kernels: Some(Kernels::Fused), ..bf16(Framework::Megatron) };
         let kept = |modules: &[RecomputeModule]| {
             let recompute = Recompute::Selective;
             let layout = Layout { recompute, recompute_modules: modules.to_vec(), ..Layout::default() };

@@ -89,14 +89,18 @@ _LATER = {
         "why_not",
     ),
 }
+# Modules that are reached by name without an import of their own.
+_SUBMODULES = ("answers", "formats", "requests", "torch")
 _HOME = {name: module for module, names in _LATER.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in _HOME and name not in _SUBMODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
+    if name in _SUBMODULES:
+        return import_module(f".{name}", __name__)
     value = getattr(import_module(f".{_HOME[name]}", __name__), name)
     globals()[name] = value
     return value

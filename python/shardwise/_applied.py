@@ -24,16 +24,31 @@ class Applied:
         return cast("Plan | Estimate", self).best
 
     @property
-    def chosen(self) -> dict[str, Any]:
-        """The layout as a request for an estimate: it gives the plan's very figures."""
-        from ._verbs import chosen
+    def recipe(self) -> dict[str, Any]:
+        """The recipe of the request, with what the search chose of it."""
+        from ._settled import recipe_of
 
-        return chosen(cast("Plan | Estimate", self))
+        return recipe_of(cast("Plan | Estimate", self))
+
+    @property
+    def estimate_request(self) -> dict[str, Any]:
+        """The layout as a request for an estimate: it gives the plan's very figures."""
+        from ._settled import estimate_request_of
+
+        return estimate_request_of(cast("Plan | Estimate", self))
 
     @property
     def micro_batch(self) -> int:
         """Sequences a data-parallel rank works on at once."""
         return self._opened.layout.micro_batch
+
+    def apply(
+        self, model: nn.Module, *, mesh: DeviceMesh | None = None, units: Units = None
+    ) -> nn.Module:
+        """The module as planned: DDP, FSDP1, FSDP2 or by itself, with its units recomputed."""
+        from .torch import apply
+
+        return apply(cast("Plan | Estimate", self), model, mesh=mesh, units=units)
 
     def fully_shard(
         self, model: nn.Module, *, mesh: DeviceMesh | None = None, units: Units = None

@@ -88,7 +88,7 @@ def run(given: argparse.Namespace, request: dict[str, Any]) -> int:
     plan = plan_request(request)
     print(str(plan).splitlines()[0], file=sys.stderr)
     if plan.feasible:
-        os.environ["SHARDWISE_REQUEST"] = json.dumps(plan.chosen)
+        os.environ["SHARDWISE_REQUEST"] = json.dumps(plan.estimate_request)
         sys.stdout.flush()
         os.execv(program, command)
     return 1

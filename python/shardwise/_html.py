@@ -92,11 +92,19 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return f"<table><thead><tr>{cells('th', head)}</tr></thead><tbody>{body}</tbody></table>"
 
 
+def _named(line: PlanLine) -> str:
+    """The layout, and what else was chosen for it."""
+    said = [line.name if line.machines is None else f"{line.name} on {line.machines}"]
+    said += [word for word in (line.optimizer, line.compute) if word is not None]
+    said += [] if line.global_batch is None else [f"batch {line.global_batch}"]
+    return ", ".join(said)
+
+
 def _row(i: int, line: PlanLine) -> list[str]:
     layout = line.layout
     return [
         str(i),
-        line.name if line.machines is None else f"{line.name} on {line.machines}",
+        _named(line),
         str(layout.micro_batch),
         str(line.gradient_accumulation),
         layout.recompute,
@@ -140,7 +148,7 @@ def _pareto(answer: Plan) -> str:
         Dot(
             (line.cost or 0.0) if money else line.memory,
             line.step_time,
-            f"{_row(0, line)[1]}, micro-batch {line.layout.micro_batch}, recompute "
+            f"{_named(line)}, micro-batch {line.layout.micro_batch}, recompute "
             f"{line.layout.recompute}: {seconds(line.step_time)}, {gib(line.memory)}"
             + ("" if line.cost is None else f", {dollars(line.cost)}"),
             filled=i < len(answer.front),

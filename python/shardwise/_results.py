@@ -97,7 +97,7 @@ class Plan(_Printed, Applied, PlanAnswer):
         """The best layout's own estimate: the same figures, with the ways to show them."""
         from ._verbs import estimate_request
 
-        return estimate_request(self.chosen)
+        return estimate_request(self.estimate_request)
 
     def to_pandas(
         self, table: Literal["ranked", "front", "scaling", "sensitivity", "changes"] = "ranked"

@@ -153,17 +153,6 @@ def why_not(plan: Plan, layout: requests.Layout | None = None, **fields: Any) ->
     return plan_request(asked).why_not[0]
 
 
-def chosen(answered: Plan | Estimate) -> dict[str, Any]:
-    """The best layout of an answer as a request for an estimate."""
-    best = answered.best
-    settled = {"search", "alternatives", "why_not", "current"}
-    request = {k: v for k, v in answered.request.items() if k not in settled}
-    for cluster in answered.request.get("alternatives") or ():
-        if machines(cluster, request.get("catalog")) == best.cluster:
-            request["cluster"] = cluster
-    return plain({**request, "layout": best.layout, "global_batch": best.global_batch})
-
-
 def machines(
     cluster: str | Mapping[str, Any], rows: requests.CatalogRows | None = None
 ) -> answers.Cluster:

@@ -13,7 +13,15 @@ from archs import ARCHITECTURES, Decoder, Recurrent, example  # noqa: E402
 
 
 def tracked_peak(
-    build, kind, batch, *, bf16=False, autocast=False, recompute=False, loss=torch.sum
+    build,
+    kind,
+    batch,
+    *,
+    bf16=False,
+    autocast=False,
+    recompute=False,
+    loss=torch.sum,
+    micro_batches=1,
 ):
     """Peak bytes of the second of two steps, as torch's memory tracker counts them.
 
@@ -161,6 +169,20 @@ def test_a_loss_of_ones_own_counts(described):
     needs = shardwise.estimate(own, "H100", **asked).memory.allocated
     assert needs == pytest.approx(tracked_peak(build, kind, 16, loss=loss), rel=0.01)
     assert needs > 1.5 * shardwise.estimate(described("decoder"), "H100", **asked).memory.allocated
+
+
+def test_units_are_the_repeated_blocks():
+    nn = torch.nn
+
+    def block():
+        return nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+
+    # Sequences of plain layers, in a list or in one more sequence; stages are lists of their blocks.
+    flat = nn.ModuleDict({"blocks": nn.ModuleList(block() for _ in range(3))})
+    assert list(shardwise.torch.find_units(flat)) == ["blocks.0", "blocks.1", "blocks.2"]
+    assert list(shardwise.torch.find_units(nn.Sequential(block(), block()))) == ["0", "1"]
+    stages = nn.Sequential(nn.Sequential(block(), block()), nn.Sequential(block(), block()))
+    assert list(shardwise.torch.find_units(stages)) == ["0.0", "0.1", "1.0", "1.1"]
 
 
 def test_a_module_without_inputs_or_blocks_tells_what_to_do():

@@ -227,6 +227,38 @@ def test_recomputed_units_are_wrapped():
     assert estimate(sharding="ddp").checkpoint_activations(Decoder()) == 0
 
 
+@pytest.fixture
+def group(monkeypatch):
+    """A process group of this process alone."""
+    address = f"tcp://127.0.0.1:{free_port()}"
+    torch.distributed.init_process_group("gloo", init_method=address, rank=0, world_size=1)
+    yield
+    torch.distributed.destroy_process_group()
+
+
+# FSDP1 does not run without an accelerator; its arguments are tested below.
+@pytest.mark.parametrize("sharding", ["none", "ddp", "fsdp2"])
+def test_a_module_is_wrapped_as_planned_and_trains(group, sharding):
+    from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import CheckpointWrapper
+    from torch.distributed.fsdp import FSDPModule
+    from torch.nn.parallel import DistributedDataParallel
+
+    model = Decoder(width=32, layers=2, vocabulary=64)
+    answer = shardwise.estimate(
+        "gpt2",
+        "H100",
+        seq_len=128,
+        layout={"sharding": sharding, "recompute": "full"},
+        recipe={"compute": "fp32"},
+    )
+    wrapped = answer.apply(model)
+    kinds = {"none": Decoder, "ddp": DistributedDataParallel, "fsdp2": FSDPModule}
+    assert isinstance(wrapped, kinds[sharding])
+    assert sum(isinstance(m, CheckpointWrapper) for m in wrapped.modules()) == 2
+    wrapped(example("ids", 2)).sum().backward()
+    assert all(p.grad is not None for p in wrapped.parameters())
+
+
 def test_fsdp1_arguments_are_torchs():
     from torch.distributed.fsdp import ShardingStrategy
 
@@ -449,7 +481,8 @@ def test_the_trainer_follows_the_plan(tmp_path):
     trainer.train()
     compared = callback.watch.comparison
     assert compared.measured_step > 0
-    assert compared.predicted_memory == pytest.approx(compared.measured_memory, rel=0.25)
+    # Parameters, gradients and two states; the prediction has the workspace of a GPU's library too.
+    assert 4 * 4 * model.num_parameters() < compared.measured_memory < compared.predicted_memory
     assert json.loads((tmp_path / "learnt.json").read_text())["allocated"] > 0
     other = training_arguments(plan, **own, per_device_train_batch_size=4)
     trainer = transformers.Trainer(model, other, train_dataset=rows, callbacks=[PlanCallback(plan)])

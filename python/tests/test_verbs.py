@@ -160,16 +160,30 @@ def test_a_plan_takes_all_that_the_core_asks():
     assert {s.change for s in plan.sensitivity} >= {"half the global batch"}
 
 
-def test_the_choice_is_a_request_that_gives_the_same_figures():
-    # Also where the best machines are not those named first.
-    for alternatives in ([], ["8xH100"]):
-        plan = shardwise.plan(
-            "llama-3.1-8b", "8xA100-SXM4-80GB", alternatives=alternatives, **ASKED
-        )
-        it = shardwise.estimate_request(plan.chosen)
-        assert it.step == plan.best.step
-        assert it.memory == plan.best.memory
-        assert it == plan.estimate()
+@pytest.mark.parametrize(
+    "left_open",
+    [
+        {},
+        {"alternatives": ["8xH100"]},
+        {"search": {"nodes": [1, 2]}, "tokens": 1e9},
+        {"search": {"instances": ["p5.48xlarge"]}},
+        {"search": {"instances": ["any"], "objective": "cost"}, "tokens": 1e9},
+        {"search": {"optimizers": ["adamw", "adamw_8bit"], "computes": ["bf16", "fp32"]}},
+        {"search": {"global_batch_range": [32, 256]}},
+        {"search": {"nodes": [1, 2]}, "cluster": {"accelerator": "h100-sxm", "gpus_per_node": 8}},
+        {"search": {"nodes": [1, 4]}, "cluster": "2 x p4de.24xlarge@us-east-1"},
+    ],
+)
+def test_the_choice_is_a_request_that_gives_the_same_figures(left_open):
+    asked = {"cluster": "8xA100-SXM4-80GB", **ASKED, **left_open}
+    plan = shardwise.plan("llama-3.1-8b", **asked)
+    it = shardwise.estimate_request(plan.estimate_request)
+    assert it.cluster.nodes == plan.best.cluster.nodes
+    assert it.cluster.instance == plan.best.cluster.instance
+    assert it.global_batch == plan.best.global_batch
+    assert it.step == plan.best.step
+    assert it.memory == plan.best.memory
+    assert it == plan.estimate()
 
 
 def test_a_layout_of_an_answer_can_be_asked_again():
@@ -220,4 +234,4 @@ def test_what_measured_runs_teach_goes_into_later_requests(tmp_path):
     assert shardwise.estimate(**run, calibration=saved) == after
     plan = shardwise.plan(**run, global_batch=64, calibration=learnt)
     assert plan.request["calibration"] == saved
-    assert shardwise.estimate_request(plan.chosen).step == plan.best.step
+    assert shardwise.estimate_request(plan.estimate_request).step == plan.best.step

@@ -48,7 +48,7 @@ class Setup:
         return cls(
             layout=best.layout,
             cluster=best.cluster,
-            recipe=answer.request.get("recipe") or {},
+            recipe=answer.recipe,
             seq_len=best.seq_len,
             global_batch=best.global_batch,
             gradient_accumulation=best.gradient_accumulation,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ._apply import (
+    apply,
     apply_fully_shard,
     checkpoint_activations,
     dataloader_kwargs,
@@ -22,6 +23,7 @@ __all__ = [
     "DoesNotFit",
     "Units",
     "Watch",
+    "apply",
     "apply_fully_shard",
     "calibrate",
     "checkpoint_activations",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,19 +24,14 @@ def _layout(answer: Plan | Estimate) -> Layout:
     return answer.layout
 
 
-def _recipe(answer: Plan | Estimate) -> Mapping[str, Any]:
-    recipe: Mapping[str, Any] = answer.request.get("recipe") or {}
-    return recipe
-
-
 def compute_dtype(answer: Plan | Estimate) -> torch.dtype:
     """Format of the matrix products, as parameters and activations hold it."""
-    return DTYPES.get(str(_recipe(answer).get("compute", "bf16")), torch.bfloat16)
+    return DTYPES.get(str(answer.recipe.get("compute", "bf16")), torch.bfloat16)
 
 
 def reduce_dtype(answer: Plan | Estimate) -> torch.dtype:
     """Format in which gradients are reduced: fp32 unless the recipe says otherwise."""
-    return DTYPES[str(_recipe(answer).get("reduce_dtype") or "fp32")]
+    return DTYPES[str(answer.recipe.get("reduce_dtype") or "fp32")]
 
 
 def _sharded_by(answer: Plan | Estimate, *names: str) -> None:
@@ -60,20 +54,27 @@ def device_mesh(answer: Plan | Estimate, device: str | None = None) -> DeviceMes
 
 def checkpoint_activations(answer: Plan | Estimate, model: nn.Module, units: Units = None) -> int:
     """Wraps the units that the plan recomputes; gives how many."""
+    return _checkpoint(model, _recomputed(answer, model, units))
+
+
+def _recomputed(answer: Plan | Estimate, model: nn.Module, units: Units) -> list[nn.Module]:
     layout = _layout(answer)
     if layout.recompute == "none":
-        return 0
+        return []
     if layout.recompute != "full":
         raise Error.of(
             "layout.recompute", "conflict", layout.recompute, "none or full for a module"
         )
+    return list(find_units(model, units).values())[:: layout.recompute_every]
+
+
+def _checkpoint(model: nn.Module, chosen: list[nn.Module]) -> int:
     from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import (
         CheckpointImpl,
         apply_activation_checkpointing,
         checkpoint_wrapper,
     )
 
-    chosen = list(find_units(model, units).values())[:: layout.recompute_every]
     wrapped = {id(module) for module in chosen}
     wrap = partial(checkpoint_wrapper, checkpoint_impl=CheckpointImpl.NO_REENTRANT)
     apply_activation_checkpointing(
@@ -115,6 +116,29 @@ def apply_fully_shard(
             fully_shard(module, **settings)
     fully_shard(model, **settings)
     return model
+
+
+def apply(
+    answer: Plan | Estimate,
+    model: nn.Module,
+    *,
+    mesh: DeviceMesh | None = None,
+    units: Units = None,
+) -> nn.Module:
+    """The module as planned: DDP, FSDP1 or FSDP2, or by itself, with its units recomputed."""
+    sharding = _layout(answer).sharding
+    if sharding == "fsdp2":
+        return apply_fully_shard(answer, model, mesh=mesh, units=units)
+    if sharding in {"none", "ddp"}:
+        checkpoint_activations(answer, model, units)
+        return model if sharding == "none" else nn.parallel.DistributedDataParallel(model)
+    from torch.distributed.fsdp import FullyShardedDataParallel
+
+    # Recomputed inside its wrapper, so that a unit is not gathered once more for it.
+    recomputed = _recomputed(answer, model, units)
+    wrapped = FullyShardedDataParallel(model, **fsdp1_kwargs(answer, model, units))
+    _checkpoint(wrapped, recomputed)
+    return wrapped
 
 
 def fsdp1_kwargs(answer: Plan | Estimate, model: nn.Module, units: Units = None) -> dict[str, Any]:

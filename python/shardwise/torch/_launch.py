@@ -117,7 +117,7 @@ def prelaunch(
     answer: Plan | Estimate = (
         estimate_request(request) if "layout" in request else plan_request(request)
     )
-    if not answer.best.fits:
+    if answer.best.fit.headroom < 0:
         raise DoesNotFit(answer)
     if _rank(env) == 0:
         print(f"shardwise: {one_line(answer)}", file=sys.stderr)

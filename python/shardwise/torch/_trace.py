@@ -157,7 +157,7 @@ def _step(
     meter = Meter([*fake.parameters(), *fake.buffers()])
     for parameter in fake.parameters():
         if parameter.requires_grad:
-            parameter.register_post_accumulate_grad_hook(meter.finish)
+            parameter.register_post_accumulate_grad_hook(meter.finish)  # type: ignore[no-untyped-call]
     if recomputed:
         _recompute(fake, units)
     with mode, meter, _parts(fake, units, meter), _autocast(regime):
@@ -177,7 +177,7 @@ def _step(
 def _recompute(model: nn.Module, units: Units) -> None:
     """Every unit runs its forward again in backward."""
     for module in find_units(model, units).values():
-        module.forward = partial(  # type: ignore[method-assign]
+        module.forward = partial(
             checkpoint, module.forward, use_reentrant=False, preserve_rng_state=False
         )
 

@@ -52,7 +52,12 @@ def _repeated(model: nn.Module) -> dict[str, nn.Module]:
 def _outermost(modules: dict[str, nn.Module]) -> dict[str, nn.Module]:
     """Without those that lie inside another, or are containers of them."""
     containers = {"ModuleList", "Sequential", "ModuleDict"}
-    plain = {n: m for n, m in modules.items() if type(m).__name__ not in containers}
+
+    def holds(name: str) -> bool:
+        return any(other.startswith(f"{name}.") for other in modules)
+
+    # A sequence of plain layers is a block; one that holds blocks is their list.
+    plain = {n: m for n, m in modules.items() if type(m).__name__ not in containers or not holds(n)}
     return {n: m for n, m in plain.items() if not any(n.startswith(f"{outer}.") for outer in plain)}
 
 

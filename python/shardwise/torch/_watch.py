@@ -147,7 +147,9 @@ class Watch:
         if self.comparison is None:
             raise RuntimeError(f"nothing measured yet: {self._steps + 1} steps are needed")
         # What an earlier calibration taught is learnt anew.
-        asked = {k: v for k, v in self.answer.chosen.items() if k not in {"calibration", "run"}}
+        asked = {
+            k: v for k, v in self.answer.estimate_request.items() if k not in {"calibration", "run"}
+        }
         run: MeasuredRun = {
             "estimate": cast("EstimateRequest", asked),
             "step_time": self.comparison.measured_step,
