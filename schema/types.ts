@@ -800,8 +800,9 @@ export interface Recipe {
   /** Format in which gradients are reduced across data-parallel ranks; none means fp32 under
    * FSDP mixed precision, else the parameters' format. */
   reduce_dtype?: Dtype | null;
-  /** Implementation of norms, activations and rotary embeddings. */
-  kernels?: Kernels;
+  /** Implementation of norms, activations and rotary embeddings; none means fused where the
+   * framework brings its own (Megatron-Core, native engines), else eager. */
+  kernels?: Kernels | null;
   /** Attention kernel. */
   attention?: AttentionKernel;
   /** Cross-entropy implementation. */
@@ -891,6 +892,12 @@ export interface Runtime {
   /** Routing, permutation and weighting of expert tokens run as few fused kernels, token counts
    * staying on the device. */
   moe_fused?: boolean;
+  /** Places per expert as a multiple of the mean load: tokens beyond are dropped, empty places are
+   * padded. None means dropless. */
+  moe_capacity_factor?: number | null;
+  /** Load of the fullest expert-parallel rank as a multiple of the mean, when no token is dropped;
+   * none means 1. */
+  moe_imbalance?: number | null;
   /** Switches of the network sum all-reduces (SHARP). */
   in_network_reduction?: boolean;
   /** The communication library. */
@@ -1115,7 +1122,7 @@ export interface Versions {
 }
 
 /** Which modules form one unit of FSDP. */
-export type Wrap = "layers" | "layers+embed+head" | "model";
+export type Wrap = "layers" | "layers+embed+head" | "size" | "model";
 
 /** Who writes. */
 export type Writer = "single" | "sharded";

@@ -1895,5 +1895,5 @@ class UsdTerms:
 Verdict: TypeAlias = Literal["fits", "tight", "does_not_fit"]
 """Whether the fullest rank fits its accelerator."""
 
-Wrap: TypeAlias = Literal["layers", "layers+embed+head", "model"]
+Wrap: TypeAlias = Literal["layers", "layers+embed+head", "size", "model"]
 """Which modules form one unit of FSDP."""

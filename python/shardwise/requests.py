@@ -1222,8 +1222,11 @@ class Recipe(TypedDict, total=False):
     none means fp32 under FSDP mixed precision, else the parameters' format.
     """
 
-    kernels: Kernels
-    """Implementation of norms, activations and rotary embeddings."""
+    kernels: Kernels | None
+    """Implementation of norms, activations and rotary embeddings;
+
+    none means fused where the framework brings its own (Megatron-Core, native engines), else eager.
+    """
 
     attention: AttentionKernel
     """Attention kernel."""
@@ -1354,6 +1357,18 @@ class Runtime(TypedDict, total=False):
     """Routing, permutation and weighting of expert tokens run as few fused kernels, token
 
     counts staying on the device.
+    """
+
+    moe_capacity_factor: float | None
+    """Places per expert as a multiple of the mean load:
+
+    tokens beyond are dropped, empty places are padded. None means dropless.
+    """
+
+    moe_imbalance: float | None
+    """Load of the fullest expert-parallel rank as a multiple of the mean, when no token is
+
+    dropped; none means 1.
     """
 
     in_network_reduction: bool
@@ -1678,7 +1693,7 @@ class Versions(TypedDict, total=False):
     """Transformers, as `4.45.2`."""
 
 
-Wrap: TypeAlias = Literal["layers", "layers+embed+head", "model"]
+Wrap: TypeAlias = Literal["layers", "layers+embed+head", "size", "model"]
 """Which modules form one unit of FSDP."""
 
 Writer: TypeAlias = Literal["single", "sharded"]
