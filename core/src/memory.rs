@@ -256,8 +256,11 @@ fn empty() -> MemoryReport {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::Offload;
-    use crate::workload::{AttentionKernel, BlockKind, Dtype, Framework, ModelSpec, Optimizer};
+    use crate::layout::{Offload, RecomputeModule, Sharding};
+    use crate::workload::{
+        AdapterKind, AttentionKernel, BlockKind, Dtype, Framework, Kernels, Lora, Method, ModelSpec,
+        Optimizer,
+    };
 
     fn layer(name: &str, recipe: &Recipe, recompute: Recompute, tokens: u64) -> Bytes {
         let model = ModelSpec::from(name).resolve("model").unwrap();
@@ -287,6 +290,58 @@ mod tests {
         // fp32 probabilities and their 16-bit copy: 6 a s bytes a token (Korthikanti 2022).
         let scores = Bytes::of(6.0 * 32.0 * 1024.0 * 1024.0);
         assert_eq!(kept(&eager, Recompute::None), kept(&eager, Recompute::Selective) + scores);
+    }
+
+    #[test]
+    fn selective_recomputation_drops_what_its_modules_make() {
+        // llama-3-8b: h = 4096, f = 14336, 32 heads and 8 key-value heads of 128, 1024 tokens.
+        let model = ModelSpec::from("llama-3-8b").resolve("model").unwrap();
+        let (block, _) = model.runs().find(|(b, _)| b.kind == BlockKind::Layer).unwrap();
+        let recipe = Recipe { kernels: Some(Kernels::Fused), ..bf16(Framework::Megatron) };
+        let kept = |modules: &[RecomputeModule]| {
+            let recompute = Recompute::Selective;
+            let layout = Layout { recompute, recompute_modules: modules.to_vec(), ..Layout::default() };
+            layer_saved_bytes(block, &recipe, &layout, 1024, 1024)
+        };
+        let whole = kept(&[]);
+        let dropped = |module| (whole - kept(&[module])).get() / 1024.0;
+        assert_eq!(dropped(RecomputeModule::Layernorm), 4.0 * 4096.0 + 8.0);
+        assert_eq!(dropped(RecomputeModule::Activation), 2.0 * 14336.0);
+        assert_eq!(dropped(RecomputeModule::Mlp), 6.0 * 14336.0);
+        assert_eq!(dropped(RecomputeModule::Qkv), 2.0 * 128.0 * (32.0 + 2.0 * 8.0));
+    }
+
+    #[test]
+    fn dora_trains_a_magnitude_for_each_output() {
+        let model = ModelSpec::from("llama-3-8b").resolve("model").unwrap();
+        let batch = Batch { seq_len: 256, global_batch: 1 };
+        let states = |kind| {
+            let lora = Lora { kind, rank: 8, targets: vec!["q_proj".into()], ..Lora::default() };
+            let recipe = Recipe { method: Method::Lora, lora, ..Recipe::default() };
+            let layout = Layout { sharding: Sharding::None, ..Layout::default() };
+            let report = estimate(&model, &recipe, &layout, &batch);
+            let of = |t: &Term<Bytes>| (t.name == "optimizer states").then_some(t.amount);
+            report.peak_terms().and_then(|terms| terms.0.iter().find_map(of)).unwrap()
+        };
+        // Two fp32 moments of 4096 magnitudes in each of 32 layers.
+        let more = states(AdapterKind::Dora) - states(AdapterKind::Lora);
+        assert_eq!(more, Bytes::of(8.0 * 4096.0 * 32.0));
+    }
+
+    #[test]
+    fn experts_hold_what_the_fullest_rank_gets() {
+        let model = ModelSpec::from("mixtral-8x7b").resolve("model").unwrap();
+        let (block, _) = model.runs().find(|(b, _)| b.kind == BlockKind::Layer).unwrap();
+        let kept = |factor: Option<f64>, imbalance: Option<f64>, ranks: u64| {
+            let mut recipe = bf16(Framework::Megatron);
+            recipe.runtime.moe_capacity_factor = factor;
+            recipe.runtime.moe_imbalance = imbalance;
+            let layout = Layout { expert_parallel: ranks, ..Layout::default() };
+            layer_saved_bytes(block, &recipe, &layout, 1024, 1024)
+        };
+        assert_eq!(kept(None, Some(2.0), 1), kept(None, None, 1));
+        assert!(kept(None, Some(2.0), 8) > kept(None, None, 8));
+        assert_eq!(kept(Some(1.5), None, 8), kept(None, Some(1.5), 8));
     }
 
     #[test]

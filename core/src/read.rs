@@ -14,6 +14,7 @@ use core::fmt::Display;
 use serde_json::{Map, Value};
 
 use crate::error::{Error, ErrorCode, Result};
+use crate::write::Shown;
 
 /// What JSON can be read into, in place.
 pub(crate) trait FromJson: Sized {
@@ -162,7 +163,7 @@ fn whole(value: &Value, most: u64) -> Result<u64> {
     match value.as_u64() {
         Some(number) if number <= most => Ok(number),
         None if !value.is_i64() => Err(wrong(value, allowed)),
-        _ => Err(Error::new("", ErrorCode::OutOfRange, value, allowed)),
+        _ => Err(Error::new("", ErrorCode::OutOfRange, Shown(value), allowed)),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The core's types to JSON text, the counterpart of [`read`](crate::read): the very text that
 //! `serde_json` prints, from one writer that is not compiled anew for each type.
 
+use core::fmt::{self, Display};
 use std::borrow::Cow;
 
 use serde_json::Value;
@@ -16,6 +17,15 @@ pub(crate) fn to_text(value: &dyn ToJson) -> String {
     let mut out = String::new();
     value.write(&mut out);
     out
+}
+
+/// A value as its text, without `serde_json`'s writers.
+pub(crate) struct Shown<'a>(pub &'a Value);
+
+impl Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&to_text(self.0))
+    }
 }
 
 /// Appends an object of those fields that are there.
@@ -199,6 +209,6 @@ mod tests {
         let said = "a \"quoted\" \\ line\n\t\r\u{8}\u{c}\u{1}\u{1f}\u{7f} and GPU\u{e9}";
         assert_eq!(to_text(&said), serde_json::to_string(said).unwrap_or_default());
         let value: Value = serde_json::json!({"b": [1, -2, 3.5, null, true, {}], "a\"": {"x": []}});
-        assert_eq!(to_text(&value), value.to_string());
+        assert_eq!(Shown(&value).to_string(), value.to_string());
     }
 }

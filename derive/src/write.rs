@@ -39,13 +39,11 @@ fn record(fields: &FieldsNamed) -> Result<TokenStream> {
         let (text, own) = field(f)?;
         let ident = &f.ident;
         if !own.skip {
-            let value = if let Some(skip) = own.skip_if {
-                quote!(if #skip(&self.#ident) { ::core::option::Option::None } else {
-                    ::core::option::Option::Some(&self.#ident)
-                })
-            } else {
-                quote!(::core::option::Option::Some(&self.#ident))
-            };
+            let there = quote!(::core::option::Option::Some(&self.#ident));
+            let value = own.skip_if.map_or_else(
+                || there.clone(),
+                |skip| quote!(if #skip(&self.#ident) { ::core::option::Option::None } else { #there }),
+            );
             entries.push(quote!((#text, #value)));
         }
     }

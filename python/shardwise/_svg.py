@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
+from ._palette import hue
+
 if TYPE_CHECKING:
     from .answers import Phase, Term
 
-HUES = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#a463f2", "#97bbf5", "#9c6b4e")
 WIDTH = 640
+POINT = hue("parameters")
 Show = Callable[[float], str]
 
 
@@ -63,24 +65,20 @@ def text(x: float, y: float, said: str, *, size: int = 12, anchor: str = "start"
     )
 
 
-def hue(i: int) -> str:
-    """Colour of the i-th part."""
-    return HUES[i % len(HUES)]
-
-
 def bar(title: str, terms: Sequence[Term], whole: float, show: Show, limit: str) -> str:
     """A stacked bar, its parts named below; each part opens into formula and source."""
     x, rects, legend = 0.0, [], []
-    for i, term in enumerate(terms):
+    for term in terms:
         width = WIDTH * term.amount / whole if whole > 0 else 0.0
         told = f"{escape(term.name)}: {show(term.amount)}"
+        fill = hue(term.name)
         rects.append(
-            f'<rect x="{x:.1f}" y="0" width="{max(width, 0.5):.1f}" height="22" fill="{hue(i)}">'
+            f'<rect x="{x:.1f}" y="0" width="{max(width, 0.5):.1f}" height="22" fill="{fill}">'
             f"<title>{told}\n{escape(term.formula)}\n{escape(term.source)}</title></rect>"
         )
         legend.append(
             f'<span style="white-space:nowrap;margin-right:1em">'
-            f'<span style="color:{hue(i)}">&#9632;</span> {told}</span>'
+            f'<span style="color:{fill}">&#9632;</span> {told}</span>'
         )
         x += width
     frame = f'<rect width="{WIDTH}" height="22" fill="none" stroke="currentColor"/>'
@@ -96,7 +94,6 @@ def phases(all_of_them: Sequence[Phase], capacity: float) -> str:
     """What is alive at each instant of a step: a column each; the device's memory is a line."""
     height, low, pad = 180, 140, 30
     whole = max(capacity, *(p.allocated.total for p in all_of_them))
-    names = list(dict.fromkeys(t.name for p in all_of_them for t in p.allocated.terms))
     step = (WIDTH - pad) / len(all_of_them)
     drawn = []
     for i, phase in enumerate(all_of_them):
@@ -106,7 +103,7 @@ def phases(all_of_them: Sequence[Phase], capacity: float) -> str:
             y -= tall
             drawn.append(
                 f'<rect x="{pad + i * step:.1f}" y="{y:.1f}" width="{step * 0.7:.1f}" '
-                f'height="{tall:.1f}" fill="{hue(names.index(term.name))}">'
+                f'height="{tall:.1f}" fill="{hue(term.name)}">'
                 f"<title>{escape(f'{phase.name}, {term.name}')}: {gib(term.amount)}</title></rect>"
             )
         middle = pad + (i + 0.35) * step
@@ -160,12 +157,12 @@ def plot(title: str, dots: Sequence[Dot], x: Axis, y: Axis, *, joined: bool = Fa
     ]
     if joined:
         path = "L".join(f"{px:.1f} {py:.1f}" for px, py in map(place, dots))
-        drawn.append(f'<path d="M{path}" fill="none" stroke="{HUES[0]}"/>')
+        drawn.append(f'<path d="M{path}" fill="none" stroke="{POINT}"/>')
     for dot in dots:
         px, py = place(dot)
-        fill = HUES[0] if dot.filled else "none"
+        fill = POINT if dot.filled else "none"
         drawn.append(
-            f'<circle cx="{px:.1f}" cy="{py:.1f}" r="5" fill="{fill}" stroke="{HUES[0]}">'
+            f'<circle cx="{px:.1f}" cy="{py:.1f}" r="5" fill="{fill}" stroke="{POINT}">'
             f"<title>{escape(dot.told)}</title></circle>"
         )
     label = f"{title}: " + "; ".join(d.told for d in dots)

@@ -176,13 +176,43 @@ class Plain(nn.Module):
         return self.three(torch.tanh(self.two(torch.tanh(self.one(x)))))
 
 
-IMAGES, IDS, SERIES, FEATURES = "images", "ids", "series", "features"
+class Dilated(nn.Module):
+    """A WaveNet: gated dilated convolutions whose skips are summed."""
+
+    def __init__(self, width=64, blocks=8):
+        super().__init__()
+        self.stem = nn.Conv1d(1, width, 1)
+        self.blocks = nn.ModuleList(Gated(width, 2 ** (i % 4)) for i in range(blocks))
+        self.head = nn.Conv1d(width, 256, 1)
+
+    def forward(self, x):
+        x, skips = self.stem(x), 0
+        for block in self.blocks:
+            x, skip = block(x)
+            skips = skips + skip
+        return self.head(torch.relu(skips))
+
+
+class Gated(nn.Module):
+    def __init__(self, width, dilation):
+        super().__init__()
+        self.mix = nn.Conv1d(width, 2 * width, 3, padding=dilation, dilation=dilation)
+        self.out = nn.Conv1d(width, 2 * width, 1)
+
+    def forward(self, x):
+        gate, value = self.mix(x).chunk(2, dim=1)
+        rest, skip = self.out(torch.sigmoid(gate) * torch.tanh(value)).chunk(2, dim=1)
+        return x + rest, skip
+
+
+IMAGES, IDS, SERIES, FEATURES, SIGNAL = "images", "ids", "series", "features", "signal"
 ARCHITECTURES = {
     "unet": (UNet, IMAGES),
     "convnet": (ConvNet, IMAGES),
     "decoder": (Decoder, IDS),
     "mixer": (Mixer, IMAGES),
     "plain": (Plain, FEATURES),
+    "dilated": (Dilated, SIGNAL),
 }
 
 
@@ -192,6 +222,8 @@ def example(kind, batch):
         return torch.zeros(batch, 3, 224, 224)
     if kind == IDS:
         return torch.zeros(batch, 256, dtype=torch.long)
+    if kind == SIGNAL:
+        return torch.zeros(batch, 1, 4096)
     if kind == SERIES:
         return torch.zeros(batch, 50, 64)
     return torch.zeros(batch, 512)

@@ -47,13 +47,10 @@ def tracked_peak(
         tracker.track_external(model, optimizer, x)
         with tracker:
             for step in range(2):
-                for _ in range(micro_batches):
-                    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
-                        output = model(x)
-                        value = loss(output)
-                    value.backward()
-                    if micro_batches > 1:
-                        del value, output
+                with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+                    output = model(x)
+                    value = loss(output)
+                value.backward()
                 optimizer.step()
                 optimizer.zero_grad()
                 value = output = None
@@ -97,10 +94,10 @@ def test_a_traced_model_peaks_where_torch_says(described, name, regime):
         described(name), "H100", global_batch=batch, layout=layout, recipe=recipe
     )
     build, kind = ARCHITECTURES[name]
-    assert it.memory.allocated == pytest.approx(tracked_peak(build, kind, batch, **mode), rel=0.05)
+    assert it.memory.allocated == pytest.approx(tracked_peak(build, kind, batch, **mode), rel=0.01)
 
 
-@pytest.mark.parametrize("name", ["unet", "convnet", "decoder", "mixer"])
+@pytest.mark.parametrize("name", ["unet", "convnet", "decoder", "mixer", "dilated"])
 def test_a_traced_model_with_recomputation(described, name):
     layout = {"sharding": "none", "micro_batch": 32, "recompute": "full"}
     it = shardwise.estimate(
@@ -108,7 +105,7 @@ def test_a_traced_model_with_recomputation(described, name):
     )
     build, kind = ARCHITECTURES[name]
     peak = tracked_peak(build, kind, 32, recompute=True)
-    assert it.memory.allocated == pytest.approx(peak, rel=0.05)
+    assert it.memory.allocated == pytest.approx(peak, rel=0.01)
 
 
 def test_counts_are_the_modules_own(described):

@@ -3,7 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use shardwise_tests::conformance::cases;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use shardwise::api::{CompareRequest, DescribeModelRequest, EstimateRequest, compare, estimate};
+use shardwise_tests::conformance::{Case, cases};
 
 /// Fails on the first difference, with what stands around it: an answer is too long to print whole.
 fn same(path: &Path, given: &str, kept: &str) {
@@ -23,6 +26,35 @@ fn every_case_gives_the_kept_bytes() {
         let given = shardwise::call_json(&case.verb, &case.request);
         same(&case.answer, &given, &kept);
     }
+}
+
+/// The answer by serde's own reader and writer, where the request can be read.
+fn by_serde<R: DeserializeOwned, A: Serialize>(
+    case: &Case,
+    verb: impl Fn(&R) -> Result<A, shardwise::Error>,
+) -> Option<String> {
+    let request: R = serde_json::from_str(&case.request).ok()?;
+    verb(&request).ok().map(|answer| serde_json::to_string(&answer).unwrap())
+}
+
+#[test]
+fn serde_reads_and_prints_the_same() {
+    let mut seen = 0;
+    for case in cases().unwrap() {
+        let typed = match case.verb.as_str() {
+            "estimate" => by_serde(&case, |r: &EstimateRequest| estimate(r)),
+            "compare" => by_serde(&case, |r: &CompareRequest| compare(r)),
+            "describe_model" => by_serde(&case, |r: &DescribeModelRequest| {
+                r.model.resolve("model").map(|model| model.summary())
+            }),
+            _ => None,
+        };
+        if let Some(typed) = typed {
+            same(&case.answer, &shardwise::call(&case.verb, &case.request).unwrap(), &typed);
+            seen += 1;
+        }
+    }
+    assert!(seen >= 25, "only {seen} answers compared");
 }
 
 #[test]

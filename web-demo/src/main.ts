@@ -73,9 +73,14 @@ function adopt(line: PlanLine): void {
     store.clear("layout");
     return;
   }
-  // `8 x h200-sxm (139.80 GiB)`: the name without what is said of it.
-  const machines = line.machines?.replace(/ \(.*/, "");
-  fix(line.layout, machines === undefined ? {} : { cluster: machines });
+  const besides: [string, string | number | null | undefined][] = [
+    // `8 x h200-sxm (139.80 GiB)`: the name without what is said of it.
+    ["cluster", line.machines?.replace(/ \(.*/, "")],
+    ["recipe.optimizer", line.optimizer],
+    ["recipe.compute", line.compute],
+    ["global_batch", line.global_batch],
+  ];
+  fix(line.layout, Object.fromEntries(besides.flatMap(([path, it]) => (it ? [[path, String(it)]] : []))));
 }
 
 /** Says a layout field by field, and what else goes with it. */

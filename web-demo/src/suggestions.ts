@@ -28,10 +28,6 @@ export function suggestions(presets: string[]): Suggestions {
   const put = (list: string, rows: { value: string; label: string }[]) => {
     lists[list]?.replaceChildren(...rows.map(({ value, label }) => h("option", { value }, label)));
   };
-  put(
-    "presets",
-    presets.map((value) => ({ value, label: "" })),
-  );
   let asked = false;
   return {
     element: h("div", { hidden: true }, ...Object.values(lists)),
@@ -39,6 +35,10 @@ export function suggestions(presets: string[]): Suggestions {
     fill(planner) {
       if (asked) return;
       asked = true;
+      put(
+        "presets",
+        presets.map((value) => ({ value, label: "" })),
+      );
       planner.ask([{ verb: "catalog", request: "{}" }], ([text]) => {
         const read = outcome<CatalogRows>(text ?? "");
         if ("error" in read) return;

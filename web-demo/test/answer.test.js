@@ -261,7 +261,9 @@ test("serving, a deadline and the ways of paying are shown when asked for", asyn
     await page.locator(".part-outlook").innerText(),
     /Ends within 10\.00 h with a chance of [\d.]+ %/,
   );
-  assert.ok((await page.locator(".offers tbody tr").count()) >= 2);
+  const offers = await page.locator(".offers tbody th").allInnerTexts();
+  assert.ok(offers.length >= 2);
+  assert.equal(new Set(offers).size, offers.length, "each offer says whose it is");
   await close();
 });
 

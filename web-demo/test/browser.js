@@ -12,7 +12,7 @@ const CANDIDATES = [
 ];
 
 /** @type {import("playwright-core").Browser} */
-let browser;
+export let browser;
 /** @type {import("vite").PreviewServer} */
 let server;
 export let address = "";

@@ -1,7 +1,9 @@
 // What the page computes by itself: where the pieces of a pipeline lie, and the words of a file.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { createServer } from "vite";
+import { pythonPalette } from "../tools/palette.js";
 
 /** @type {import("vite").ViteDevServer} */
 let server;
@@ -112,5 +114,15 @@ test("Accelerate's file says the layout in its words, and what it has no words f
   assert.match(
     accelerate({ ...it, layout: { ...layout, tensor_parallel: 2 } }, "bf16"),
     /^# Accelerate's file has no words for tensor parallelism/,
+  );
+});
+
+test("the notebook's charts have the page's colours", () => {
+  const generated = pythonPalette();
+  assert.doesNotMatch(generated, /: "",/, "every tone has its colour");
+  assert.equal(
+    readFileSync(new URL("../../python/shardwise/_palette.py", import.meta.url), "utf8"),
+    generated,
+    "node tools/palette.js",
   );
 });

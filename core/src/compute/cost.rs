@@ -442,7 +442,7 @@ impl Builder<'_> {
                 self.traffic(v, routed * w, chain, 12.0);
             }
             ExpertsKind::Plain => self.traffic(v, routed * w, p.activation, p.pointwise_kernels),
-            ExpertsKind::Gated | ExpertsKind::GatedClamped => {
+            ExpertsKind::Gated | ExpertsKind::GatedRepeated | ExpertsKind::GatedClamped => {
                 self.traffic(v, routed * w, p.activation, p.pointwise_kernels);
                 self.traffic(v, routed * w, p.gate, p.pointwise_kernels);
             }

@@ -113,7 +113,7 @@ fn scores(a: &Attention, seq: f64, causal_half: bool) -> f64 {
 pub(super) const fn expert_up(e: &Experts) -> u64 {
     match e.kind {
         ExpertsKind::Plain => e.width,
-        ExpertsKind::Gated | ExpertsKind::GatedClamped => 2 * e.width,
+        ExpertsKind::Gated | ExpertsKind::GatedRepeated | ExpertsKind::GatedClamped => 2 * e.width,
     }
 }
 

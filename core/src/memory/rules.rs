@@ -13,7 +13,7 @@ mod traced;
 use super::line::Line;
 use super::tape::{BlockBytes, Id, Tape, WeightGrads};
 use super::transients::gradients_join;
-use crate::layout::{Layout, RecomputeModule};
+use crate::layout::{ContextStyle, Layout, RecomputeModule};
 use crate::workload::{
     Act, AttentionKernel, Block, BlockKind, Compute, Framework, Kernels, MEMORY, Method, Op, OpKind, Recipe,
     Slot, Split, Stream,
@@ -46,6 +46,10 @@ pub(super) struct Mode<'a> {
     pub(super) sequence_parallel: bool,
     /// Routed experts on this rank.
     pub(super) expert_share: f64,
+    /// Tokens of this rank's experts as a multiple of the mean.
+    pub(super) expert_load: f64,
+    /// How the sequence is split, if it is.
+    pub(super) context: Option<ContextStyle>,
     /// Dropouts are on.
     pub(super) dropout: bool,
     /// The block's input needs a gradient.
@@ -86,6 +90,8 @@ impl<'a> Mode<'a> {
             vocab: layout.vocabulary_ranks() as f64,
             sequence_parallel: layout.sequence_parallel,
             expert_share: 1.0 / layout.expert_parallel as f64,
+            expert_load: recipe.runtime.expert_load(layout.expert_parallel),
+            context: (layout.context_parallel > 1).then_some(layout.context_style),
             dropout: !recipe.no_dropout,
             input_grad: true,
             recomputed: false,
@@ -115,6 +121,8 @@ impl<'a> Mode<'a> {
             vocab,
             sequence_parallel,
             expert_share,
+            expert_load,
+            context,
             dropout,
             input_grad,
             batched,
@@ -124,8 +132,11 @@ impl<'a> Mode<'a> {
             accumulates,
             weight_grads,
         } = *self;
-        [compute, residual, weight, seq, tp, vocab, expert_share].map(f64::to_bits)
-            == [o.compute, o.residual, o.weight, o.seq, o.tp, o.vocab, o.expert_share].map(f64::to_bits)
+        [compute, residual, weight, seq, tp, vocab].map(f64::to_bits)
+            == [o.compute, o.residual, o.weight, o.seq, o.tp, o.vocab].map(f64::to_bits)
+            && [expert_share, expert_load].map(f64::to_bits)
+                == [o.expert_share, o.expert_load].map(f64::to_bits)
+            && context == o.context
             && [autocast, train_base, sequence_parallel, dropout, input_grad]
                 == [o.autocast, o.train_base, o.sequence_parallel, o.dropout, o.input_grad]
             && [batched, recomputed, core_recomputed, accumulates]

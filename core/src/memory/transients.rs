@@ -125,7 +125,13 @@ impl Transients {
         let own = |run: &Run| match layout.wrap {
             Wrap::Layers => run.kind == BlockKind::Layer && !run.loose,
             Wrap::LayersEmbedHead => true,
+            Wrap::Size => run.weights.base() + run.weights.adapters >= MIN_UNIT,
             Wrap::Model => false,
+        };
+        // Between forward and backward a unit rests in shards within a node.
+        let partly = match (layout.sharding, layout.reshard_after_forward) {
+            (Sharding::Fsdp2, Reshard::Node) => 1.0 / NODE.min(d.parameters),
+            _ => 0.0,
         };
         // An engine reduces each layer's gradients when they are made.
         let syncs = layout.sync_every_micro_batch || recipe.framework == Framework::Native;
@@ -157,6 +163,8 @@ impl Transients {
                 x.resident += run.count * bytes;
             } else {
                 run.unit.gathered = bytes;
+                run.unit.resident = bytes * partly;
+                x.resident += run.count * run.unit.resident;
             }
             // FSDP2 leaves the buffer behind, FSDP1 gathers the unit anew when backward begins.
             x.left = if two { bytes } else { 0.0 };
@@ -211,6 +219,10 @@ impl Transients {
     }
 }
 
+/// Elements from which FSDP's `size_based_auto_wrap_policy` makes a module a unit (`min_num_params`).
+const MIN_UNIT: f64 = 1e8;
+/// GPUs of a node, to which `reshard_after_forward` as a number reshards.
+const NODE: f64 = 8.0;
 /// DeepSpeed's `reduce_bucket_size` and `stage3_max_live_parameters`, in elements, by default.
 pub(super) const BUCKET: f64 = 5e8;
 const MAX_LIVE: f64 = 1e9;

@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
+use super::partition::Partition;
 use super::report::Remedy;
 use super::times::{Costs, Setting, StepTimes};
-use crate::compute::Slice;
+use crate::compute::{Profile, Slice};
 use crate::layout::{Layout, Recompute, Reshard, Schedule, Sharding};
 use crate::order::sort_by;
 use crate::quantity::Seconds;
@@ -25,25 +26,32 @@ pub(super) fn remedies(s: &Setting<'_>, layout: &Layout, now: &StepTimes, costs:
             out.push(Remedy { change: Cow::Borrowed(change), saves: Seconds::of(saves) });
         }
     };
+    // No change here moves a block to another stage.
+    let stages = Partition::new(s.model, layout.pipeline_parallel, costs.first.is_some());
     let slice = |layout: &Layout| Slice::of(layout, s.batch.seq_len);
     for (change, other) in layouts(layout, now) {
         let same = slice(&other) == slice(layout);
-        let times = if same { s.times_with(&other, costs) } else { s.times(&other) };
+        let times = if same {
+            s.times_over(&other, costs, &stages)
+        } else {
+            s.times_over(&other, &s.costs(&other), &stages)
+        };
         tell(change, &times);
     }
     for (change, recipe, touches) in recipes(s.recipe, now) {
-        let other = Setting::new(s.model, &recipe, s.batch, s.cluster).calibrated(&s.calibration);
+        // None of them touches the rates of the parts.
+        let other = Setting { recipe: &recipe, profile: Profile::of(&recipe), ..*s };
         let times = match touches {
-            Touches::Step => other.times_with(layout, costs),
-            Touches::Loss => other.times_with(layout, &other.costs_of_loss(layout, costs)),
-            Touches::Kernels => other.times(layout),
+            Touches::Step => other.times_over(layout, costs, &stages),
+            Touches::Loss => other.times_over(layout, &other.costs_of_loss(layout, costs), &stages),
+            Touches::Kernels => other.times_over(layout, &other.costs(layout), &stages),
         };
         tell(change, &times);
     }
     if now.data + now.sharded + now.expert + now.tensor + now.context + now.send > 0.0 {
         let mut other = *s;
         other.fabric = s.fabric.with_network(2.0);
-        tell("a network between nodes twice as fast", &other.times_with(layout, costs));
+        tell("a network between nodes twice as fast", &other.times_over(layout, costs, &stages));
     }
     sort_by(&mut out, |a, b| b.saves.get().total_cmp(&a.saves.get()));
     out

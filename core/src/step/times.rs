@@ -209,8 +209,13 @@ impl<'a> Setting<'a> {
     #[must_use]
     pub fn times_with(&self, layout: &Layout, costs: &Costs) -> StepTimes {
         let partition = Partition::new(self.model, layout.pipeline_parallel, costs.first.is_some());
+        self.times_over(layout, costs, &partition)
+    }
+
+    /// The same over stages that were cut before: they depend on the number of stages alone.
+    pub(super) fn times_over(&self, layout: &Layout, costs: &Costs, partition: &Partition) -> StepTimes {
         let alone = self.alone(layout, costs);
-        let rank = self.rank(layout, costs, &alone, &partition, &mut Vec::new());
+        let rank = self.rank(layout, costs, &alone, partition, &mut Vec::new());
         self.scheduled(layout, &rank)
     }
 

@@ -257,6 +257,8 @@ pub struct Router {
 pub enum ExpertsKind {
     /// `act(gate) * up`.
     Gated,
+    /// The same, for which Transformers' own code sends every token through every expert (Llama 4).
+    GatedRepeated,
     /// Clamped halves, `(up + 1) * gate * sigmoid(alpha gate)`, with biases (GPT-OSS).
     GatedClamped,
     /// One activation, no gate.
@@ -515,7 +517,9 @@ impl OpKind {
             Self::Experts(e) => {
                 let up = match e.kind {
                     ExpertsKind::Plain => e.width,
-                    ExpertsKind::Gated | ExpertsKind::GatedClamped => 2 * e.width,
+                    ExpertsKind::Gated | ExpertsKind::GatedRepeated | ExpertsKind::GatedClamped => {
+                        2 * e.width
+                    }
                 };
                 let biases = match e.kind {
                     ExpertsKind::GatedClamped => up + e.hidden,
@@ -542,7 +546,7 @@ impl OpKind {
             Self::Router(r) => 1 + u64::from(r.bias),
             Self::Experts(e) => match e.kind {
                 ExpertsKind::GatedClamped => 4,
-                ExpertsKind::Gated | ExpertsKind::Plain => 2,
+                ExpertsKind::Gated | ExpertsKind::GatedRepeated | ExpertsKind::Plain => 2,
             },
             Self::Scan(s) if s.heads > 0 => 5 + u64::from(s.conv_bias),
             Self::Scan(s) => 6 + u64::from(s.conv_bias),

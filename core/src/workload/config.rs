@@ -5,6 +5,7 @@
 use serde_json::{Map, Value};
 
 use crate::error::{Error, ErrorCode, Result};
+use crate::write::Shown;
 
 /// Bounds of the fields, such that no product of them leaves a `u64`: the largest tensors are
 /// `COUNT x 3 x LARGEST x WIDTH` (experts) and `COUNT x COUNT x WIDTH` (heads).
@@ -33,8 +34,16 @@ impl<'a> Config<'a> {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 
-    fn get(&self, keys: &[&str]) -> Option<(&'a Value, String)> {
-        keys.iter().find_map(|k| self.map.get(*k).filter(|v| !v.is_null()).map(|v| (v, self.field(k))))
+    /// The first of `keys` that is there, and its value.
+    fn get<'k>(&self, keys: &[&'k str]) -> Option<(&'a Value, &'k str)> {
+        keys.iter().find_map(|k| self.map.get(*k).filter(|v| !v.is_null()).map(|v| (v, *k)))
+    }
+
+    /// A value that is not what the key is for.
+    #[cold]
+    #[inline(never)]
+    fn wrong(&self, key: &str, code: ErrorCode, given: &Value, allowed: &str) -> Error {
+        Error::new(self.field(key), code, Shown(given), allowed)
     }
 
     pub(super) fn has(&self, key: &str) -> bool {
@@ -48,12 +57,12 @@ impl<'a> Config<'a> {
 
     /// A whole number from `low` to `high` under the first of `keys` that is present.
     fn within(&self, keys: &[&str], low: u64, high: u64) -> Result<Option<u64>> {
-        let Some((value, field)) = self.get(keys) else { return Ok(None) };
+        let Some((value, key)) = self.get(keys) else { return Ok(None) };
         match value.as_u64() {
             Some(n) if (low..=high).contains(&n) => Ok(Some(n)),
             _ => {
                 let code = if value.is_number() { ErrorCode::OutOfRange } else { ErrorCode::WrongType };
-                Err(Error::new(field, code, value, format!("a whole number from {low} to {high}")))
+                Err(self.wrong(key, code, value, &format!("a whole number from {low} to {high}")))
             }
         }
     }
@@ -105,16 +114,16 @@ impl<'a> Config<'a> {
     }
 
     pub(super) fn flag(&self, keys: &[&str], default: bool) -> Result<bool> {
-        let Some((value, field)) = self.get(keys) else { return Ok(default) };
-        value.as_bool().ok_or_else(|| Error::new(field, ErrorCode::WrongType, value, "true or false"))
+        let Some((value, key)) = self.get(keys) else { return Ok(default) };
+        value.as_bool().ok_or_else(|| self.wrong(key, ErrorCode::WrongType, value, "true or false"))
     }
 
     pub(super) fn number(&self, keys: &[&str], default: f64) -> Result<f64> {
-        let Some((value, field)) = self.get(keys) else { return Ok(default) };
+        let Some((value, key)) = self.get(keys) else { return Ok(default) };
         value
             .as_f64()
             .filter(|x| x.is_finite())
-            .ok_or_else(|| Error::new(field, ErrorCode::WrongType, value, "a number"))
+            .ok_or_else(|| self.wrong(key, ErrorCode::WrongType, value, "a number"))
     }
 
     /// Whether a dropout of this probability does anything.
@@ -125,17 +134,17 @@ impl<'a> Config<'a> {
 
     /// A number from 0 to 1.
     pub(super) fn fraction(&self, keys: &[&str], default: f64) -> Result<f64> {
-        let Some((value, field)) = self.get(keys) else { return Ok(default) };
+        let Some((value, key)) = self.get(keys) else { return Ok(default) };
         let p = self.number(keys, default)?;
         if (0.0..=1.0).contains(&p) {
             return Ok(p);
         }
-        Err(Error::new(field, ErrorCode::OutOfRange, value, "a number from 0 to 1"))
+        Err(self.wrong(key, ErrorCode::OutOfRange, value, "a number from 0 to 1"))
     }
 
     pub(super) fn text(&self, keys: &[&str], default: &'a str) -> Result<&'a str> {
-        let Some((value, field)) = self.get(keys) else { return Ok(default) };
-        value.as_str().ok_or_else(|| Error::new(field, ErrorCode::WrongType, value, "a text"))
+        let Some((value, key)) = self.get(keys) else { return Ok(default) };
+        value.as_str().ok_or_else(|| self.wrong(key, ErrorCode::WrongType, value, "a text"))
     }
 
     /// The text under a key that may also hold a number.
@@ -145,26 +154,26 @@ impl<'a> Config<'a> {
 
     /// A list of whole numbers or texts, as Transformers writes layer lists.
     pub(super) fn list(&self, key: &str) -> Result<Option<&'a [Value]>> {
-        let Some((value, field)) = self.get(&[key]) else { return Ok(None) };
+        let Some((value, key)) = self.get(&[key]) else { return Ok(None) };
         value
             .as_array()
             .map(|v| Some(v.as_slice()))
-            .ok_or_else(|| Error::new(field, ErrorCode::WrongType, value, "a list"))
+            .ok_or_else(|| self.wrong(key, ErrorCode::WrongType, value, "a list"))
     }
 
     /// A list of whole numbers, when given.
     pub(super) fn numbers(&self, key: &str) -> Result<Option<Vec<u64>>> {
         let Some(list) = self.list(key)? else { return Ok(None) };
-        let wrong = |v| Error::new(self.field(key), ErrorCode::WrongType, v, "a list of whole numbers");
+        let wrong = |v| self.wrong(key, ErrorCode::WrongType, v, "a list of whole numbers");
         list.iter().map(|v| v.as_u64().ok_or_else(|| wrong(v))).collect::<Result<_>>().map(Some)
     }
 
     /// A config inside this one.
     pub(super) fn object(&self, key: &str) -> Result<Option<(&'a Map<String, Value>, String)>> {
-        let Some((value, field)) = self.get(&[key]) else { return Ok(None) };
+        let Some((value, key)) = self.get(&[key]) else { return Ok(None) };
         match value.as_object() {
-            Some(map) => Ok(Some((map, field))),
-            None => Err(Error::new(field, ErrorCode::WrongType, value, "an object")),
+            Some(map) => Ok(Some((map, self.field(key)))),
+            None => Err(self.wrong(key, ErrorCode::WrongType, value, "an object")),
         }
     }
 

@@ -8,6 +8,7 @@ use super::block::{
 use super::config::Config;
 use super::model::{Model, Run};
 use crate::error::{Error, ErrorCode, Result};
+use crate::write::Shown;
 
 mod encoder;
 mod gemma;
@@ -281,7 +282,7 @@ fn sliding_layers(c: &Config<'_>, layers: u64, default: &dyn Fn(u64) -> bool) ->
             _ => Err(Error::new(
                 c.field("layer_types"),
                 ErrorCode::UnknownName,
-                kind,
+                Shown(kind),
                 "sliding_attention or full_attention for each layer",
             )),
         })

@@ -8,6 +8,7 @@ use super::block::{Block, BlockKind, OpKind};
 use super::config::Config;
 use super::{families, presets, traced};
 use crate::error::{Error, ErrorCode, Result};
+use crate::write::Shown;
 
 /// What a request may say of a model: the name of a preset (`llama-3.1-8b`, or a Hub id whose
 /// last part is one), or an object: a Hugging Face config, or dimensions by hand.
@@ -148,7 +149,7 @@ impl ModelSpec {
             other => Err(Error::new(
                 field,
                 ErrorCode::WrongType,
-                other,
+                Shown(other),
                 "a preset's name, a Hugging Face config object, or {\"model_type\": \"dimensions\", ...}",
             )),
         }

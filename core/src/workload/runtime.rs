@@ -72,6 +72,12 @@ pub struct Runtime {
     /// Routing, permutation and weighting of expert tokens run as few fused kernels, token counts
     /// staying on the device.
     pub moe_fused: bool,
+    /// Places per expert as a multiple of the mean load: tokens beyond are dropped, empty places are
+    /// padded. None means dropless.
+    pub moe_capacity_factor: Option<f64>,
+    /// Load of the fullest expert-parallel rank as a multiple of the mean, when no token is dropped;
+    /// none means 1.
+    pub moe_imbalance: Option<f64>,
     /// Switches of the network sum all-reduces (SHARP).
     pub in_network_reduction: bool,
     /// The communication library.
@@ -94,10 +100,32 @@ pub struct Runtime {
 }
 
 impl Runtime {
+    /// Expert rows of the fullest of so many expert-parallel ranks, as a multiple of the mean.
+    ///
+    /// Source: Fedus 2021, section 2.2 (capacity factor).
+    ///
+    /// ```
+    /// use shardwise::workload::Runtime;
+    /// let uneven = Runtime { moe_imbalance: Some(1.5), ..Runtime::default() };
+    /// assert_eq!((uneven.expert_load(1), uneven.expert_load(8)), (1.0, 1.5));
+    /// let padded = Runtime { moe_capacity_factor: Some(1.25), ..uneven };
+    /// assert_eq!((padded.expert_load(1), padded.expert_load(8)), (1.25, 1.25));
+    /// ```
+    #[must_use]
+    pub fn expert_load(&self, expert_parallel: u64) -> f64 {
+        match self.moe_capacity_factor {
+            Some(capacity) => capacity,
+            None if expert_parallel > 1 => self.moe_imbalance.unwrap_or(1.0),
+            None => 1.0,
+        }
+    }
+
     /// Checks the ranges.
     pub(crate) fn validate(&self) -> Result<()> {
         for (name, value, low, high) in [
             ("runtime.compression_rank", self.compression_rank.map(|x| x as f64), 1.0, 4096.0),
+            ("runtime.moe_capacity_factor", self.moe_capacity_factor, 0.01, 1000.0),
+            ("runtime.moe_imbalance", self.moe_imbalance, 1.0, 1000.0),
             ("runtime.loader_workers", self.loader_workers.map(|x| x as f64), 1.0, 4096.0),
             ("runtime.worker_samples_per_second", self.worker_samples_per_second, 1e-6, 1e9),
             ("runtime.sample_bytes", self.sample_bytes, 0.0, 1e12),

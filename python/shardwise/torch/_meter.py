@@ -7,6 +7,7 @@ each node when forward made it. Sizes are rounded up to 512 bytes as the CUDA al
 from __future__ import annotations
 
 import weakref
+from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -65,6 +66,7 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.backward = False
         self.parts: list[Part] = []
         self._known: set[int] = set()
+        self._starts: list[int] = []
         self._current = 0
         for tensor in resting:
             self._known.add(tensor.untyped_storage()._cdata)  # noqa: SLF001 - its identity
@@ -75,6 +77,7 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         number = torch.autograd._get_sequence_nr()  # type: ignore[attr-defined]  # noqa: SLF001
         part = Part(name, unit, number, alive_before=self.alive)
         self.parts.append(part)
+        self._starts.append(number)
 
     def end(self) -> None:
         """The part that runs ends."""
@@ -121,8 +124,7 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         number = node._sequence_nr() if node is not None else -1  # noqa: SLF001
         # Nodes that accumulate into a parameter have no number of forward.
         if 0 <= number < 1 << 62:
-            inside = [i for i, part in enumerate(self.parts) if part.start <= number]
-            self._current = inside[-1] if inside else 0
+            self._current = max(bisect_right(self._starts, number) - 1, 0)
         return self.parts[self._current]
 
     def __torch_dispatch__(

@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from operator import mul
 from typing import Any
 
 import torch
@@ -329,15 +330,13 @@ GRADIENT_WIDTHS = (0, 2, 4)
 
 def _fullest(instants: list[list[float]], scale: _Scale) -> list[list[float]]:
     """Those that are the fullest for some number of samples."""
+    distinct = sorted({tuple(it) for it in instants})
     best: dict[tuple[float, ...], None] = {}
     for doublings in range(-4, 13):
         tokens = scale.tokens * scale.batch * 2.0**doublings
         for width in GRADIENT_WIDTHS:
-            most = max(
-                instants,
-                key=lambda it: it[0] + it[1] * tokens + (it[2] * width if len(it) > 2 else 0),
-                default=None,
-            )
+            at = (1.0, tokens, float(width))
+            most = max(distinct, key=lambda it: sum(map(mul, it, at)), default=None)
             if most is not None:
-                best[tuple(most)] = None
+                best[most] = None
     return [list(it) for it in best]

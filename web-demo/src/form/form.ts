@@ -50,6 +50,7 @@ const FOLDED: { title: string; roots: string[] }[] = [
   { title: "Quantisation-aware training", roots: ["recipe.qat"] },
   { title: "Communication and data loading", roots: ["recipe.runtime"] },
   { title: "Framework, kernels and loss", roots: ["recipe", "run"] },
+  { title: "Calibration by runs of one's own", roots: ["calibration"] },
   { title: "What the search may vary", roots: ["search", "alternatives"] },
   { title: "A layout of your own", roots: ["layout"] },
   { title: "Why not this layout?", roots: ["why_not"] },

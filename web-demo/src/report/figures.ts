@@ -38,6 +38,12 @@ export function figures(it: EstimateAnswer, dialog: TermsDialog): HTMLElement {
   );
 }
 
+/** Where predicted stands against measured, with its scatter. */
+const ACCURACY: [string, string] = [
+  "Predicted and measured",
+  "https://github.com/shardwise/shardwise/blob/main/docs/accuracy.md",
+];
+
 /** What was assumed for the fields under these roots. */
 function assumed(it: EstimateAnswer, ...roots: string[]): [string, string][] {
   return it.assumptions
@@ -82,6 +88,7 @@ export function openMemory(it: EstimateAnswer, chosen?: string): Opened {
       ...(memory.host.total > 0
         ? [["Host memory per rank", format.bytes(memory.host.total)] as [string, string]]
         : []),
+      ACCURACY,
       ...assumed(it, "recipe", "layout", "cluster.usable"),
     ],
   };
@@ -109,6 +116,7 @@ export function openStep(it: EstimateAnswer, chosen?: string): Opened {
             string,
           ],
       ),
+      ACCURACY,
       ...assumed(it, "recipe.runtime", "cluster"),
     ],
   };

@@ -201,7 +201,11 @@ function offers({ run }: EstimateAnswer): HTMLElement[] {
             h(
               "tr",
               {},
-              h("th", { scope: "row" }, OFFERS[line.offer] ?? line.offer),
+              h(
+                "th",
+                { scope: "row" },
+                `${OFFERS[line.offer] ?? line.offer}, ${line.place}`.replace(/, $/, ""),
+              ),
               ...[
                 format.usdPerHour(line.price),
                 format.seconds(line.time),

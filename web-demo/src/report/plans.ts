@@ -43,12 +43,12 @@ export function plans(
 
 function row(line: PlanLine, i: number, shown: EstimateAnswer, adopt: (line: PlanLine) => void): HTMLElement {
   const { layout } = line;
-  const chosen = same(layout, shown.layout);
+  const isShown = same(layout, shown.layout);
   const needed = shown.fit.capacity - line.headroom;
   const number = (text: string) => h("td", { class: "number" }, text);
   return h(
     "tr",
-    { class: chosen ? "chosen" : null, "aria-current": chosen ? "true" : null },
+    { class: isShown ? "chosen" : null, "aria-current": isShown ? "true" : null },
     h(
       "th",
       { scope: "row" },
@@ -57,11 +57,11 @@ function row(line: PlanLine, i: number, shown: EstimateAnswer, adopt: (line: Pla
         {
           type: "button",
           "data-key": `adopt-${i}`,
-          "aria-pressed": chosen ? "true" : "false",
-          title: chosen ? "Shown above" : "Show this plan above",
+          "aria-pressed": isShown ? "true" : "false",
+          title: isShown ? "Shown above" : "Show this plan above",
           click: () => adopt(line),
         },
-        line.machines ? `${line.name} on ${line.machines.replace(/ \(.*/, "")}` : line.name,
+        `${line.name}${chosen(line)}`,
       ),
       line.verdict === "tight" &&
         h(
@@ -84,4 +84,23 @@ function row(line: PlanLine, i: number, shown: EstimateAnswer, adopt: (line: Pla
 /** Whether two layouts are one: every field that the core resolved is equal. */
 export function same(a: Layout, b: Layout): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
+}
+
+/** What was left open besides the layout, and how this plan has it. */
+function chosen(p: PlanLine): string {
+  return [
+    p.machines && `on ${p.machines.replace(/ \(.*/, "")}`,
+    p.optimizer,
+    p.compute,
+    p.global_batch && `batch ${format.count(p.global_batch)}`,
+  ]
+    .map((word) => (word ? `, ${word}` : ""))
+    .join("");
+}
+
+/** A plan with what tells it from others of its name. */
+export function describe(p: PlanLine): string {
+  const { micro_batch, recompute, offload } = p.layout;
+  const away = offload.length > 0 ? `, offload ${offload.join("+")}` : "";
+  return `${p.name}, micro-batch ${micro_batch}, recompute ${recompute}${away}${chosen(p)}`;
 }

@@ -140,9 +140,9 @@ export function report(actions: Actions): Report {
       tasks.shift()?.();
       if (tasks.length > 0) setTimeout(next);
     };
-    // The first answer comes at once and whole, so that nothing on the page is pushed about.
-    if (own === 1) for (const task of tasks) task();
-    else setTimeout(next);
+    // Of the first answer what a screen shows comes at once, so that nothing in sight is pushed about.
+    if (own === 1) for (const task of tasks.splice(0, 2)) task();
+    setTimeout(next);
   };
 
   return {
@@ -174,6 +174,12 @@ export function report(actions: Actions): Report {
       swap(warned, ...warnings(plan));
       awaited(true);
       oneByOne([
+        () => {
+          fitting.section.hidden = plan.feasible;
+          swap(fitting.content, ...nearestChanges(plan));
+          changesPart.section.hidden = !fixed;
+          swap(changesPart.content, ...changes(plan, actions.look));
+        },
         () => swap(memoryPart.content, ...memory(shown, dialog)),
         () => swap(stepPart.content, ...step(shown, dialog)),
         () => drawTradeoff([]),
@@ -186,10 +192,6 @@ export function report(actions: Actions): Report {
           swap(whyNotPart.content, ...whyNot(plan, actions.look, actions.askAbout));
           swap(assumedPart.content, ...assumptions(shown));
           swap(comparePart.content, ...compare(undefined, states, actions));
-          fitting.section.hidden = plan.feasible;
-          swap(fitting.content, ...nearestChanges(plan));
-          changesPart.section.hidden = !fixed;
-          swap(changesPart.content, ...changes(plan, actions.look));
           servingPart.section.hidden = !shown.serving;
           swap(servingPart.content, ...(shown.serving ? serving(shown.serving) : []));
         },
@@ -200,13 +202,17 @@ export function report(actions: Actions): Report {
       if (!shownNow) return;
       const { shown, states } = shownNow;
       for (const it of later) it.section.hidden = plan === undefined;
-      swap(comparePart.content, ...compare(compared, states, actions));
-      if (plan) {
-        swap(scalingPart.content, ...scaling(plan.scaling, shown, actions.scaleTo));
-        swap(whatIfPart.content, ...sensitivity(plan.sensitivity, plan.best));
-        drawTradeoff(plan.scaling?.points ?? []);
-      }
-      awaited(false);
+      oneByOne([
+        () => swap(comparePart.content, ...compare(compared, states, actions)),
+        ...(plan
+          ? [
+              () => swap(scalingPart.content, ...scaling(plan.scaling, shown, actions.scaleTo)),
+              () => swap(whatIfPart.content, ...sensitivity(plan.sensitivity, plan.best)),
+              () => drawTradeoff(plan.scaling?.points ?? []),
+            ]
+          : []),
+        () => awaited(false),
+      ]);
     },
     fault({ field, message }) {
       verdict.className = "verdict verdict-fault";

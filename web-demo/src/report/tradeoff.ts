@@ -4,7 +4,7 @@ import { behind } from "../charts/behind";
 import { type Mark, plot, span } from "../charts/plot";
 import { h } from "../dom";
 import * as format from "../format";
-import { same } from "./plans";
+import { describe, same } from "./plans";
 
 export interface TradeoffActions {
   /** Makes a plan the person's own, on its machines. */
@@ -134,12 +134,4 @@ export function tradeoff(
         ]),
     }),
   ];
-}
-
-/** A plan with what tells it from others of its name. */
-export function describe(p: PlanLine): string {
-  const { micro_batch, recompute, offload } = p.layout;
-  const away = offload.length > 0 ? `, offload ${offload.join("+")}` : "";
-  const on = p.machines ? `, on ${p.machines.replace(/ \(.*/, "")}` : "";
-  return `${p.name}, micro-batch ${micro_batch}, recompute ${recompute}${away}${on}`;
 }

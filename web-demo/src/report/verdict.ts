@@ -28,8 +28,9 @@ export function needed(it: EstimateAnswer): number {
 export function sentence(it: EstimateAnswer, plan: PlanAnswer | undefined): Sentence {
   const layout = `${it.name}, micro-batch ${it.layout.micro_batch}, recompute ${it.layout.recompute}`;
   const memory = format.ofBytes(needed(it), it.fit.capacity);
-  if (it.fit.verdict === "does_not_fit") {
-    const nothing = plan && !plan.feasible ? "Nothing fits. Nearest" : WORDS.does_not_fit;
+  if (it.fit.headroom < 0) {
+    const word = it.fit.verdict === "tight" ? "May not fit" : WORDS.does_not_fit;
+    const nothing = plan && !plan.feasible ? "Nothing fits. Nearest" : word;
     const change = plan?.nearest_changes[0];
     return {
       verdict: it.fit.verdict,

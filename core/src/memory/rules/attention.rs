@@ -4,6 +4,7 @@ use super::super::kernels::GEMM_WORKSPACE;
 use super::super::line::Line;
 use super::super::tape::Id;
 use super::{Kernel, Origin, Place, Reader, kernel_of};
+use crate::layout::ContextStyle;
 use crate::workload::{Attention, AttentionBias, Op};
 
 const FP32: f64 = 4.0;
@@ -60,6 +61,15 @@ impl Reader<'_, '_> {
         let grouped =
             if spec.kv_heads < spec.heads { self.tape.bytes(q) + self.tape.bytes(q) } else { Line::ZERO };
         self.tape.temporary(self.tape.elements(q) * FP32 + grouped);
+        let (queries, pair) = (self.tape.bytes(q), self.tape.bytes(k) + self.tape.bytes(v));
+        match self.mode.context {
+            // The next block of keys and values arrives, with the gradients that travel beside it.
+            // Source: Liu 2023, section 3.
+            Some(ContextStyle::Ring) => self.tape.temporary(pair + pair),
+            // Gradients of q, k and v on both sides of the exchange. Source: Jacobs 2023.
+            Some(ContextStyle::AllToAll) => self.tape.temporary(queries + pair),
+            None => &mut self.tape,
+        };
     }
 
     /// PyTorch's memory-efficient kernel. A mask becomes a bias of the whole score matrix, one per

@@ -3,7 +3,7 @@
 use super::super::line::Line;
 use super::super::tape::Id;
 use super::Reader;
-use crate::workload::{Experts, ExpertsKind, Router, RouterKind};
+use crate::workload::{Experts, ExpertsKind, Framework, Router, RouterKind};
 
 const FP32: f64 = 4.0;
 const INT64: f64 = 8.0;
@@ -89,7 +89,11 @@ impl Reader<'_, '_> {
     /// weighting of the outputs.
     pub(super) fn experts(&mut self, x: Id, weights: Id, e: &Experts) -> Id {
         let m = self.mode;
-        let k = e.top_k as f64;
+        let library = matches!(m.recipe.framework, Framework::Torch | Framework::DeepSpeed) && !m.fused();
+        if e.kind == ExpertsKind::GatedRepeated && library {
+            return self.repeated_experts(x, weights, e);
+        }
+        let k = e.top_k as f64 * m.expert_load;
         let copies = |width: f64| Line::per_token(k * width);
         let hidden = e.hidden as f64;
         let width = e.width as f64 / m.tp;
@@ -118,7 +122,7 @@ impl Reader<'_, '_> {
         }
         let product = self.tape.tensor(copies(width), inner, true);
         match e.kind {
-            ExpertsKind::Gated => {
+            ExpertsKind::Gated | ExpertsKind::GatedRepeated => {
                 let act = self.tape.tensor(copies(width), inner, true);
                 let (gate, other) = (self.tape.view(up, copies(width)), self.tape.view(up, copies(width)));
                 // Backward joins the halves' gradients into one new tensor.
@@ -175,5 +179,55 @@ impl Reader<'_, '_> {
         let out = self.tape.tensor(self.tape.elements(x), inner, true);
         self.tape.step(&[ordered], out).passes();
         out
+    }
+
+    /// Every token for every expert, scaled by its score before the two batched products.
+    ///
+    /// Source: Llama4TextMoe and Llama4TextExperts, Transformers 5.
+    fn repeated_experts(&mut self, x: Id, weights: Id, e: &Experts) -> Id {
+        let m = self.mode;
+        let owned = e.experts as f64 * m.expert_share;
+        let (hidden, width) = (e.hidden as f64, e.width as f64 / m.tp);
+        let copies = |width: f64| Line::per_token(owned * width);
+        let own = self.tape.width(x);
+        let repeated = self.tape.tensor(copies(hidden), own, true);
+        self.tape.step(&[x], repeated);
+        let scaled = self.tape.tensor(copies(hidden), own, true);
+        let products = self.tape.bytes(scaled);
+        self.tape.step(&[repeated, weights], scaled).temporary(products);
+        self.tape.keep(repeated);
+        self.tape.keep(weights);
+        let gathered = self.cast(scaled, m.compute);
+        let up = self.tape.tensor(copies(2.0 * width), m.compute, true);
+        self.batched_weight(gathered, up, owned * hidden * 2.0 * width);
+        let (gate, other) = (self.tape.view(up, copies(width)), self.tape.view(up, copies(width)));
+        // Backward joins the halves' gradients into one new tensor.
+        self.tape.step(&[up], gate).passes();
+        self.tape.step(&[up], other);
+        let act = self.tape.tensor(copies(width), m.compute, true);
+        self.tape.step(&[gate], act);
+        self.tape.keep(gate);
+        let product = self.tape.tensor(copies(width), m.compute, true);
+        self.tape.step(&[other, act], product);
+        self.tape.keep(act);
+        self.tape.keep(other);
+        let down = self.tape.tensor(copies(hidden), m.compute, true);
+        self.batched_weight(product, down, owned * hidden * width);
+        let out = self.tape.tensor(self.tape.elements(x), m.compute, true);
+        self.tape.step(&[down], out).passes();
+        out
+    }
+
+    /// A batched product with weights of so many elements.
+    fn batched_weight(&mut self, input: Id, out: Id, elements: f64) {
+        let m = self.mode;
+        self.tape.step(&[input], out);
+        if m.train_base {
+            self.tape.keep(input);
+            self.tape.weight_grad(elements * m.weight);
+        }
+        if m.autocast && m.weight > m.compute {
+            self.tape.weight_copy(elements * m.compute);
+        }
     }
 }

@@ -25,7 +25,10 @@ pub(super) fn routing(c: &Config<'_>, keys: &[&str], experts: u64, top_k: u64) -
 impl Routing {
     pub(super) const fn gated(&self, width: u64, router: RouterKind, shared: Shared) -> Ffn {
         Ffn::Experts {
-            kind: ExpertsKind::Gated,
+            kind: match router {
+                RouterKind::TopKSigmoid => ExpertsKind::GatedRepeated,
+                _ => ExpertsKind::Gated,
+            },
             width,
             experts: self.experts,
             top_k: self.top_k,

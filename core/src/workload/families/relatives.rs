@@ -150,6 +150,8 @@ fn llama4_layer(s: Shape, rotated: bool, normed_heads: bool, tuned: bool) -> Blo
         q = b.scale(q);
     }
     let mut attention = s.attention;
+    // Its eager attention has no cast around the softmax.
+    attention.softmax_fp32 = false;
     if !rotated {
         attention.window = None;
     }
@@ -162,8 +164,8 @@ fn llama4_layer(s: Shape, rotated: bool, normed_heads: bool, tuned: bool) -> Blo
     b.finish()
 }
 
-/// `llama4_text`. The library's own code sends every token through every expert; counted here is
-/// what training code does, the chosen experts.
+/// `llama4_text`. The library's own code sends every token through every expert, and its memory is
+/// counted so; its arithmetic is counted as training code does it, with the chosen experts.
 pub(super) fn llama4_text(c: &Config<'_>) -> Result<Model> {
     let h = heads(c, 5120, 40, Some(8), Some(128))?;
     let base = Shape::llama(c, h, 8192)?;
