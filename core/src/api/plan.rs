@@ -58,27 +58,7 @@ pub fn plan(request: &PlanRequest) -> Result<PlanAnswer> {
     let Some(first) = sites.first() else {
         return Err(Error::new("search", ErrorCode::MissingField, "", "machines, a recipe and a batch"));
     };
-    let mut all = Outcome::default();
-    for (i, site) in sites.iter().enumerate() {
-        let out = site.explore(i);
-        all.found.extend(out.found);
-        all.front.0.extend(out.front.0);
-        if i == 0 {
-            // What a bound ruled out is costed in full here.
-            let whole = |(layout, _): (Layout, Bytes)| {
-                let needed = site.place.memory(&layout, &site.batch).needed;
-                (layout, needed)
-            };
-            all.misses = out.misses.into_iter().map(whole).collect();
-        }
-        all.late = all.late.or(out.late);
-        all.seen += out.seen;
-        all.costed += out.costed;
-        all.space += out.space;
-        if out.stop == StopReason::CandidateLimit {
-            all.stop = out.stop;
-        }
-    }
+    let mut all = everything(&sites);
     rank(&mut all, request.search.objective);
     if request.search.objective == Objective::ExpectedCost {
         by_expected_cost(&sites, &mut all.found)?;
@@ -148,6 +128,32 @@ fn named(request: &PlanRequest, first: &Site<'_>, site: &Site<'_>) -> ClusterSpe
     }
     let plain = || format!("{}x{}", it.gpus_per_node, it.accelerator);
     ClusterSpec::from(it.instance.clone().unwrap_or_else(plain).as_str())
+}
+
+/// What the search finds on every site.
+fn everything(sites: &[Site<'_>]) -> Outcome {
+    let mut all = Outcome::default();
+    for (i, site) in sites.iter().enumerate() {
+        let out = site.explore(i);
+        all.found.extend(out.found);
+        all.front.0.extend(out.front.0);
+        if i == 0 {
+            // What a bound ruled out is costed in full here.
+            let whole = |(layout, _): (Layout, Bytes)| {
+                let needed = site.place.memory(&layout, &site.batch).needed;
+                (layout, needed)
+            };
+            all.misses = out.misses.into_iter().map(whole).collect();
+        }
+        all.late = all.late.or(out.late);
+        all.seen += out.seen;
+        all.costed += out.costed;
+        all.space += out.space;
+        if out.stop == StopReason::CandidateLimit {
+            all.stop = out.stop;
+        }
+    }
+    all
 }
 
 /// One of the request's clusters.
