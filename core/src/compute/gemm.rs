@@ -66,7 +66,7 @@ fn ceil(x: f64) -> f64 {
 /// lines. Source: NVIDIA, as above (alignment); the step to 0.5 was measured on shards of width
 /// 1800 (BLOOM trials, 25 to 30 % slower than width 1728).
 fn alignment(x: f64) -> f64 {
-    let whole = |unit: f64| ceil(x / unit) == x / unit;
+    let whole = |unit: f64| ceil(x / unit) - x / unit == 0.0;
     if whole(64.0) {
         1.0
     } else if whole(32.0) {
