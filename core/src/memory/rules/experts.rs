@@ -183,7 +183,7 @@ impl Reader<'_, '_> {
 
     /// Every token for every expert, scaled by its score before the two batched products.
     ///
-    /// Source: Llama4TextMoe and Llama4TextExperts, Transformers 5.
+    /// Source: `Llama4TextMoe` and `Llama4TextExperts`, Transformers 5.
     fn repeated_experts(&mut self, x: Id, weights: Id, e: &Experts) -> Id {
         let m = self.mode;
         let owned = e.experts as f64 * m.expert_share;
