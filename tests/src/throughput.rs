@@ -1,7 +1,7 @@
 //! `accuracy throughput`: step times against published runs.
 //!
 //! Each row's request is made from its `inputs` object and its shape, parallel, batch, network and
-//! framework fields alone; [`request`] holds what is assumed for inputs a source does not state.
+//! framework fields alone; the module `request` holds what is assumed for inputs a source does not state.
 //! Rows are compared by step time. Rows that publish only TFLOP/s are scored where their framework's
 //! FLOP formula is known and left out elsewhere: several are in use. Rows listed in `defects.csv` beside the file are left out under that reason.
 

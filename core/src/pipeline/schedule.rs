@@ -25,7 +25,7 @@ impl Stage {
 /// stage time `mean`, `v` chunks a rank and `m` micro-batches.
 ///
 /// Sources: `GPipe` and 1F1B `(p - 1) t`, interleaved `(p - 1) t / v` (Narayanan 2021, section 2.2);
-/// H1 `(p - 1)(F + B - W)`, H2 `(p - 1)(F + B - 2 W)` (Qi 2024, table 1); V: [`zero_bubble_v`];
+/// H1 `(p - 1)(F + B - W)`, H2 `(p - 1)(F + B - 2 W)` (Qi 2024, table 1); V: eight chains (`zero_bubble_v`);
 /// `DualPipe` `(p / 2 - 1)(F + 2 B - W)`: with whole backwards B + W, (F&B) + (B + W) - 3 W
 /// (DeepSeek-AI 2024, table 2).
 ///
