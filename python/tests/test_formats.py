@@ -329,13 +329,26 @@ def test_a_searched_plan_can_be_written_and_asked_about_again(to):
         "8xH100",
         seq_len=4096,
         global_batch=64,
-        search={"shardings": formats.SHARDINGS[to]},
+        search={"shardings": formats.SHARDINGS[to], "recompute_every": [1]},
     )
     found = formats.read(formats.export(plan, to))
     request = found.request("llama-3.1-8b", "8xH100", seq_len=4096, world=8)
     again = shardwise.estimate_request(request)
     assert again.layout == plan.layout
     assert again.gradient_accumulation == plan.gradient_accumulation
+
+
+@pytest.mark.parametrize("to", sorted(formats.SHARDINGS))
+def test_recomputing_some_layers_only_is_an_error(to):
+    layout = {
+        "sharding": formats.SHARDINGS[to][-1],
+        "recompute": "full",
+        "recompute_every": 2,
+    }
+    answer = shardwise.estimate("llama-3.1-8b", "8xH100", seq_len=4096, layout=layout)
+    with pytest.raises(shardwise.Error) as caught:
+        formats.export(answer, to)
+    assert caught.value.field == "layout.recompute_every"
 
 
 def test_an_unknown_file_is_an_error():

@@ -198,7 +198,11 @@ test("why not: strategies, neighbours, and whatever is asked about", async () =>
   assert.ok(text.includes(`Asked about\n${why_not[0]?.reason}`), text);
   for (const it of rejected) assert.ok(text.includes(it.reason), it.reason);
   await page.locator("[data-key='behind-near']").click();
-  assert.equal(await page.locator(".part-why-not details li").count(), neighbours.length);
+  // What is out of sight is drawn once it is unfolded.
+  await page.waitForFunction(
+    (many) => document.querySelectorAll(".part-why-not details li").length === many,
+    neighbours.length,
+  );
   await page.locator("[data-key='rejected-0']").click();
   await settled(page);
   assert.match(await verdict(page), /^✕ Does not fit: DDP/);

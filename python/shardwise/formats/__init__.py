@@ -75,7 +75,10 @@ def export(answer: Plan | Estimate, to: str, *, layer_classes: Sequence[str] = (
     """
     if to not in WRITERS:
         raise Error.of("to", "unknown_name", f'"{to}"', ", ".join(WRITERS))
-    return WRITERS[to](Setup.of(answer, tuple(layer_classes)))
+    setup = Setup.of(answer, tuple(layer_classes))
+    if to in SHARDINGS:
+        setup.recomputes_alike(to)
+    return WRITERS[to](setup)
 
 
 def read(text: str, of: str | None = None) -> Found:

@@ -83,6 +83,13 @@ class Setup:
             "layout.sharding", "conflict", self.layout.sharding, f"for {tool}: {allowed}"
         )
 
+    def recomputes_alike(self, tool: str) -> None:
+        """Refuses recomputation of some layers only, for which no config file has a word."""
+        every = self.layout.recompute_every
+        if every > 1:
+            allowed = f"1 for {tool}: plan with search={{'recompute_every': [1]}}"
+            raise Error.of("layout.recompute_every", "conflict", every, allowed)
+
     def only_data_parallel(self, tool: str) -> None:
         """Refuses degrees that the tool does not have."""
         for degree in ("tensor_parallel", "pipeline_parallel", "context_parallel"):
