@@ -227,7 +227,9 @@ impl Workplace<'_> {
         let provision = assumed.or(faults.provision_s, "run.faults.provision_s", PROVISION, why);
         let provision = Seconds::of(provision);
         if let Some(availability) = self.recorded(faults)? {
-            let share = availability.loss_share.unwrap_or(SPOT_LOSS_SHARE).max(1.0 / nodes);
+            let why = "the record does not say";
+            let given = availability.loss_share;
+            let share = assumed.or(given, "run.faults.loss_share", SPOT_LOSS_SHARE, why).max(1.0 / nodes);
             let up = availability.up.as_ref().map(|up| up.mean.get());
             return Ok(Losing {
                 per_node_hour: up.map_or(0.0, |up| 3600.0 * share / up),

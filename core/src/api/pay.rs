@@ -7,7 +7,7 @@ use super::estimate::Workplace;
 use super::outlook::{OfferLine, ServingOutlook};
 use super::run::{Expenses, Faults, Owned, Run, Serving};
 use crate::assumption::Assumption;
-use crate::cluster::{Catalog, Cluster, PriceKind, Prices, StorageOffer};
+use crate::cluster::{Catalog, Cluster, PriceKind, StorageOffer};
 use crate::compute::Machine;
 use crate::error::Result;
 use crate::ledger::{
@@ -179,24 +179,11 @@ impl Workplace<'_> {
         let own = &self.cluster.prices.offer;
         let mut out = vec![(own.clone(), self.cluster.clone())];
         let paid = own.split(' ').next().unwrap_or_default();
-        let per_gpu = |usd: Option<f64>| {
-            usd.map(|usd| UsdPerSecond::per_hour(usd / f64::from(self.cluster.gpus_per_node)))
-        };
         let catalog = Catalog::embedded();
         let rows = catalog.cheapest_by_cloud(&self.cluster.accelerator, self.cluster.gpus_per_node);
         for row in rows.into_iter().filter(|row| row.cloud != paid) {
-            let prices = Prices {
-                on_demand: per_gpu(row.on_demand),
-                spot: per_gpu(row.spot),
-                spot_range: None,
-                reserved_1y: per_gpu(row.reserved_1y),
-                reserved_3y: per_gpu(row.reserved_3y),
-                offer: row.place(),
-                source: row.source.clone(),
-                as_of: row.as_of.clone(),
-                ..self.cluster.prices.clone()
-            };
-            out.push((row.place(), Cluster { prices, ..self.cluster.clone() }));
+            let prices = catalog.prices_of(row, 1);
+            out.push((prices.offer.clone(), Cluster { prices, ..self.cluster.clone() }));
         }
         out
     }

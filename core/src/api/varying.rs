@@ -1,6 +1,7 @@
 //! Runs whose node count changes on the way: each part with its own step time, memory and gang.
 
 use super::ahead::{Assumed, Laid, Losing};
+use super::answer::Verdict;
 use super::estimate::Workplace;
 use super::outlook::PhaseOutlook;
 use super::run::{NodeCount, Run, SaveMode};
@@ -70,7 +71,7 @@ impl Workplace<'_> {
                 step,
                 work: own,
                 needed: memory.needed,
-                fits: memory.needed <= self.cluster.memory,
+                fits: place.fit(&memory).verdict != Verdict::DoesNotFit,
             });
             let availability = match losing {
                 Some(losing) => of_nodes(losing, part.nodes, self.cluster.nodes),

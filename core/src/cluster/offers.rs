@@ -5,6 +5,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::order::sort_by;
 use crate::{Bytes, UsdPerSecond};
 
+use super::catalog::Catalog;
 use super::figures::MOST_GPUS;
 use super::resolve::{Choice, is, ranged};
 use super::resolved::Prices;
@@ -69,20 +70,7 @@ impl<'a> Choice<'a> {
             self.assume("cluster.price", "unknown", "the catalogue has no offer with this accelerator");
             return Ok(Prices::default());
         };
-        let parts = f64::from(offer.gpus.max(1)) * f64::from(self.devices());
-        let price = |usd: f64| UsdPerSecond::per_hour(usd / parts);
-        let prices = Prices {
-            on_demand: offer.on_demand.map(price),
-            spot: offer.spot.map(price),
-            spot_range: offer.spot_range.map(|range| range.map(price)),
-            reserved_1y: offer.reserved_1y.map(price),
-            reserved_3y: offer.reserved_3y.map(price),
-            offer: offer.place(),
-            source: self.address(&offer.source),
-            as_of: offer.as_of.clone(),
-            spot_source: offer.spot_source.as_ref().map(|source| self.address(source)),
-            spot_as_of: offer.spot_as_of.clone(),
-        };
+        let prices = self.catalog.prices_of(offer, self.devices());
         if self.shape.is_none() {
             let value = match prices.on_demand.or(prices.spot) {
                 Some(one) => format!("{one} a GPU ({}, {})", prices.offer, prices.as_of),
@@ -93,11 +81,6 @@ impl<'a> Choice<'a> {
             self.assume("cluster.price", "unknown", "the catalogue has no price for this shape");
         }
         Ok(prices)
-    }
-
-    /// What a short source name stands for; other words stand for themselves.
-    fn address(&self, source: &str) -> String {
-        self.catalog.source(source).map_or(source, |row| &row.url).to_owned()
     }
 
     /// Memory, hardware threads and NVMe of one host.
@@ -126,9 +109,31 @@ impl<'a> Choice<'a> {
     }
 }
 
+impl Catalog {
+    /// Prices of one device of a shape whose accelerators hold so many.
+    pub(crate) fn prices_of(&self, offer: &Instance, devices: u32) -> Prices {
+        let parts = f64::from(offer.gpus.max(1)) * f64::from(devices);
+        let price = |usd: f64| UsdPerSecond::per_hour(usd / parts);
+        // What a short source name stands for; other words stand for themselves.
+        let address = |source: &str| self.source(source).map_or(source, |row| &row.url).to_owned();
+        Prices {
+            on_demand: offer.on_demand.map(price),
+            spot: offer.spot.map(price),
+            spot_range: offer.spot_range.map(|range| range.map(price)),
+            reserved_1y: offer.reserved_1y.map(price),
+            reserved_3y: offer.reserved_3y.map(price),
+            offer: offer.place(),
+            source: address(&offer.source),
+            as_of: offer.as_of.clone(),
+            spot_source: offer.spot_source.as_deref().map(address),
+            spot_as_of: offer.spot_as_of.clone(),
+        }
+    }
+}
+
 impl Instance {
     /// Cloud, shape and region, as reports name an offer.
-    pub(crate) fn place(&self) -> String {
+    pub(super) fn place(&self) -> String {
         let mut place = format!("{} {}", self.cloud, self.name);
         if let Some(region) = &self.region {
             place.push(' ');
