@@ -1,8 +1,8 @@
 """Plans in the words of the tools people launch with, and their files read as requests.
 
 >>> import shardwise
->>> asked = {"seq_len": 4096, "global_batch": 64, "search": {"shardings": ["fsdp2"]}}
->>> plan = shardwise.plan("llama-3.1-8b", "8xH100", **asked)
+>>> layouts = {"shardings": ["fsdp2"], "recompute_every": [1]}
+>>> plan = shardwise.plan("llama-3.1-8b", "8xH100", seq_len=4096, global_batch=64, search=layouts)
 >>> print(export(plan, "torchrun"), end="")
 torchrun --standalone --nproc-per-node=8 train.py
 >>> read(export(plan, "accelerate"), "accelerate").layout["sharding"]
