@@ -951,6 +951,9 @@ export interface Search {
   schedules?: Schedule[];
   /** What may leave the device; unlike the other lists, an empty one means nothing. */
   offload?: Offload[];
+  /** Methods to consider, of which any fine-tuning does: full, LoRA, QLoRA, QAT; left open: the
+   * recipe's. */
+  methods?: Method[];
   /** Optimizers to consider; left open: the recipe's. */
   optimizers?: Optimizer[];
   /** Formats of the matrix multiplications to consider; left open: the recipe's. */
@@ -990,6 +993,8 @@ export type Seconds = number;
 export interface Serving {
   /** Memory in which it must fit, in GiB; none means that of the training's GPU. */
   memory_gib?: number | null;
+  /** Whether `plan` may only choose what fits there. */
+  must_fit?: boolean;
   /** Memory bandwidth of the serving GPU, in GB/s; none means the training's. */
   bandwidth_gb_s?: number | null;
   /** Its 16-bit matrix rate, in TFLOP/s; none means the training's. */
@@ -1354,6 +1359,8 @@ export interface Chosen {
   nodes: number;
   /** GPUs. */
   gpus: number;
+  /** What is trained. */
+  method: Method;
   /** Optimizer. */
   optimizer: Optimizer;
   /** Format of the matrix multiplications. */
@@ -1971,6 +1978,8 @@ export interface PlanLine {
   layout: Layout;
   /** The machines, where several are considered. */
   machines: string | null;
+  /** What is trained, where several recipes are considered. */
+  method?: Method | null;
   /** The optimizer, where several recipes are considered. */
   optimizer?: Optimizer | null;
   /** The format of the matrix multiplications, where several recipes are considered. */

@@ -6,6 +6,7 @@ mod calibrate;
 mod compare;
 mod estimate;
 mod explain;
+mod nearest;
 mod open;
 mod outlook;
 mod outlook_text;

@@ -38,6 +38,7 @@ __all__ = [
     "Link",
     "LossOutlook",
     "MemoryReport",
+    "Method",
     "ModelSummary",
     "Network",
     "OfferLine",
@@ -399,6 +400,9 @@ class Chosen:
 
     gpus: int
     """GPUs."""
+
+    method: Method
+    """What is trained."""
 
     optimizer: Optimizer
     """Optimizer."""
@@ -1050,6 +1054,10 @@ class MemoryReport:
     """Host memory per rank."""
 
 
+Method: TypeAlias = Literal["full", "lora", "qlora", "qat", "qat_lora"]
+"""What is trained."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModelSummary:
     """A model in one line: what a report says about it."""
@@ -1347,6 +1355,9 @@ class PlanLine:
 
     cost: float | None
     """Money of the run."""
+
+    method: Method | None = None
+    """What is trained, where several recipes are considered."""
 
     optimizer: Optimizer | None = None
     """The optimizer, where several recipes are considered."""

@@ -1459,6 +1459,12 @@ class Search(TypedDict, total=False):
     offload: Sequence[Offload]
     """What may leave the device; unlike the other lists, an empty one means nothing."""
 
+    methods: Sequence[Method]
+    """Methods to consider, of which any fine-tuning does:
+
+    full, LoRA, QLoRA, QAT; left open: the recipe's.
+    """
+
     optimizers: Sequence[Optimizer]
     """Optimizers to consider; left open: the recipe's."""
 
@@ -1516,6 +1522,9 @@ class Serving(TypedDict, total=False):
 
     memory_gib: float | None
     """Memory in which it must fit, in GiB; none means that of the training's GPU."""
+
+    must_fit: bool
+    """Whether `plan` may only choose what fits there."""
 
     bandwidth_gb_s: float | None
     """Memory bandwidth of the serving GPU, in GB/s; none means the training's."""

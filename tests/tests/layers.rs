@@ -33,7 +33,7 @@ fn three_layers(name: &str) -> Model {
         config["num_decoder_layers"] = 3.into();
     }
     config[key] = 3.into();
-    ModelSpec(config).resolve("model").unwrap()
+    ModelSpec(config).resolve("model").unwrap().into_owned()
 }
 
 /// The layers measured: the last, or the last of encoder and of decoder.

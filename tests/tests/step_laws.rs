@@ -15,7 +15,7 @@ fn cluster(text: &str) -> Cluster {
 }
 
 fn model(name: &str) -> Model {
-    ModelSpec::from(name).resolve("model").expect(name)
+    ModelSpec::from(name).resolve("model").expect(name).into_owned()
 }
 
 fn layouts(gpus: u64) -> Vec<Layout> {

@@ -15,7 +15,7 @@ use crate::search::{Scaling, StopReason};
 use crate::step::StepReport;
 use crate::term::Terms;
 use crate::vocabulary::vocabulary;
-use crate::workload::{Compute, ModelSummary, Optimizer};
+use crate::workload::{Compute, Method, ModelSummary, Optimizer};
 
 vocabulary! {
     /// Whether the fullest rank fits its accelerator.
@@ -124,6 +124,9 @@ pub struct PlanLine {
     pub layout: Layout,
     /// The machines, where several are considered.
     pub machines: Option<String>,
+    /// What is trained, where several recipes are considered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<Method>,
     /// The optimizer, where several recipes are considered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub optimizer: Option<Optimizer>,
@@ -172,6 +175,8 @@ pub struct Chosen {
     pub nodes: u32,
     /// GPUs.
     pub gpus: u64,
+    /// What is trained.
+    pub method: Method,
     /// Optimizer.
     pub optimizer: Optimizer,
     /// Format of the matrix multiplications.

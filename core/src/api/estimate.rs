@@ -1,5 +1,7 @@
 //! `estimate`: one given layout, opened.
 
+use std::borrow::Cow;
+
 use super::answer::{EstimateAnswer, Fit, Price, RunReport, Verdict};
 use super::request::{EstimateRequest, SCHEMA_VERSION};
 use super::run::Run;
@@ -47,7 +49,7 @@ pub fn estimate(request: &EstimateRequest) -> Result<EstimateAnswer> {
 
 /// A request with every name looked up and every default filled in.
 pub(super) struct Resolved {
-    pub(super) model: Model,
+    pub(super) model: Cow<'static, Model>,
     pub(super) cluster: Cluster,
     assumptions: Vec<Assumption>,
     pub(super) layout: Layout,

@@ -93,20 +93,29 @@ fn shapes(request: &PlanRequest, vendor: &str, gpus: u64) -> Result<Vec<(Cluster
 fn recipes(request: &PlanRequest, model: &Model) -> Result<Vec<Recipe>> {
     let (own, search) = (&request.recipe, &request.search);
     let mut out = Vec::new();
-    let optimizers =
-        if search.optimizers.is_empty() { vec![own.optimizer] } else { search.optimizers.clone() };
-    let computes = if search.computes.is_empty() { vec![own.compute] } else { search.computes.clone() };
-    for &optimizer in &optimizers {
-        for &compute in &computes {
-            let recipe = Recipe { compute, optimizer, ..own.clone() };
-            recipe.validate().map_err(|e| e.under("recipe"))?;
-            check_model(model, &recipe, &Layout::default(), request.seq_len)?;
-            if !out.contains(&recipe) {
-                out.push(recipe);
+    let mut put = |recipe: Recipe| {
+        recipe.validate().map_err(|e| e.under("recipe"))?;
+        check_model(model, &recipe, &Layout::default(), request.seq_len)?;
+        if !out.contains(&recipe) {
+            out.push(recipe);
+        }
+        Ok(())
+    };
+    for method in or_own(&search.methods, own.method) {
+        // Another method has a format of its own for the parameters.
+        let params_dtype = own.params_dtype.filter(|_| method == own.method);
+        for optimizer in or_own(&search.optimizers, own.optimizer) {
+            for compute in or_own(&search.computes, own.compute) {
+                put(Recipe { method, params_dtype, compute, optimizer, ..own.clone() })?;
             }
         }
     }
     Ok(out)
+}
+
+/// A list of choices; left open, the recipe's own.
+fn or_own<T: Copy>(list: &[T], own: T) -> Vec<T> {
+    if list.is_empty() { vec![own] } else { list.to_vec() }
 }
 
 fn batches(request: &PlanRequest) -> Vec<Batch> {
@@ -180,6 +189,51 @@ mod tests {
         let rate = |a: &super::super::EstimateAnswer| a.step.tokens_per_second();
         assert!(rate(&range.best) >= rate(&own.best));
         assert_eq!(range.best.global_batch, chosen);
+    }
+
+    #[test]
+    fn what_must_be_served_in_little_memory_is_trained_for_it() {
+        let request = |serving: Value, search: Value| -> PlanRequest {
+            serde_json::from_value(json!({
+                "model": "llama-3.1-8b", "cluster": "8xH100-SXM-80GB", "seq_len": 4096, "global_batch": 64,
+                "run": {"tokens": 1e9, "serving": serving}, "search": search,
+            }))
+            .unwrap()
+        };
+        let method = |a: &PlanAnswer| a.chosen.as_ref().unwrap().method.name();
+        let both = json!({"methods": ["full", "qat"]});
+        // Full training is the faster one; its 16 bits do not fit 8 GiB, 4.5 bits do.
+        let free = plan(&request(json!({"memory_gib": 8}), both.clone())).unwrap();
+        assert_eq!((method(&free), free.best.serving.as_ref().unwrap().fits), ("full", false));
+        let held = plan(&request(json!({"memory_gib": 8, "must_fit": true}), both)).unwrap();
+        assert_eq!((method(&held), held.best.serving.as_ref().unwrap().fits), ("qat", true));
+        assert!(held.feasible && held.ranked.iter().all(|line| line.method.unwrap().name() == "qat"));
+        // With full training alone there is no plan: 8.03 B parameters at 4.5 bits would fit.
+        let none = plan(&request(json!({"memory_gib": 8, "must_fit": true}), json!({}))).unwrap();
+        assert!(!none.feasible && none.ranked.is_empty());
+        assert!(
+            none.nearest_changes[0].starts_with("QAT, served at 4.5 bits a weight: needs 5.8"),
+            "{none:?}"
+        );
+        assert!(none.nearest_changes[1].starts_with("a GPU with 16.5"), "{:?}", none.nearest_changes);
+    }
+
+    #[test]
+    fn where_nothing_helps_alone_the_strongest_changes_are_tried_together() {
+        let request = |model: &str, gpu: &str| -> PlanRequest {
+            serde_json::from_value(json!({
+                "model": model, "cluster": gpu, "seq_len": 8192, "global_batch": 8,
+            }))
+            .unwrap()
+        };
+        let hopeless = plan(&request("llama-3.1-405b", "1xT4")).unwrap().nearest_changes;
+        assert_eq!(hopeless.len(), 1);
+        assert!(
+            hopeless[0].starts_with("nothing on these machines: QLoRA with sequences of 256"),
+            "{hopeless:?}"
+        );
+        let hard = plan(&request("llama-3.1-8b", "1xT4")).unwrap().nearest_changes;
+        assert!(hard[0].starts_with("QLoRA and sequences of"), "{hard:?}");
     }
 
     #[test]

@@ -257,6 +257,13 @@ impl Workplace<'_> {
         answer.step.total().get() / plain
     }
 
+    /// How the result is served, where it must fit and does not.
+    pub(super) fn unserved(&self) -> Result<Option<ServingOutlook>> {
+        let Some(demand) = self.run.serving.as_ref().filter(|s| s.must_fit) else { return Ok(None) };
+        let served = self.serving(demand, None, 1.0, &mut Assumed(Vec::new()))?;
+        Ok((!served.fits).then_some(served))
+    }
+
     fn serving(
         &self,
         given: &Serving,

@@ -3,6 +3,7 @@
 use super::answer::{Chosen, PlanAnswer, PlanLine, Rejection};
 use super::estimate::{Workplace, networks_between, strategy_name, verdict};
 use super::explain::Explain;
+use super::nearest::nearest_changes;
 use super::open::Open;
 use super::request::{PlanRequest, SCHEMA_VERSION};
 use super::text::plan_name;
@@ -16,7 +17,7 @@ use crate::ledger::deduplicated;
 use crate::order::sort_by;
 use crate::quantity::{Bytes, Seconds, Usd};
 use crate::search::{Facts, Ground, Objective, Outcome, Point, Scaling, Search, StopReason, explore};
-use crate::workload::{Batch, Recipe};
+use crate::workload::Batch;
 
 /// The best layout for the machines, a ranked list, and why not the rest.
 ///
@@ -58,7 +59,7 @@ pub fn plan(request: &PlanRequest) -> Result<PlanAnswer> {
     let Some(first) = sites.first() else {
         return Err(Error::new("search", ErrorCode::MissingField, "", "machines, a recipe and a batch"));
     };
-    let mut all = everything(&sites);
+    let mut all = everything(&sites)?;
     rank(&mut all, request.search.objective);
     if request.search.objective == Objective::ExpectedCost {
         by_expected_cost(&sites, &mut all.found)?;
@@ -76,7 +77,6 @@ pub fn plan(request: &PlanRequest) -> Result<PlanAnswer> {
     let explain = Explain::new(site, &layout, feasible);
     let why_not = explain.why_not(&request.why_not)?;
     let changes = explain.changes(request.current.as_ref())?;
-    let budget = site.budget();
     let mut best = site.place.answer(layout.clone(), &site.batch, site.assumptions.clone());
     site.place.complete(&mut best, &site.batch)?;
     let listed = distinct(&all.found, request.search.list);
@@ -92,7 +92,7 @@ pub fn plan(request: &PlanRequest) -> Result<PlanAnswer> {
         nearest_changes: if feasible {
             Vec::new()
         } else {
-            nearest_changes(&site.place, &layout, &site.batch, budget, all.late.as_ref(), &request.search)
+            nearest_changes(site, &layout, all.late.as_ref())?
         },
         neighbours: if feasible { explain.neighbours() } else { Vec::new() },
         why_not,
@@ -131,10 +131,15 @@ fn named(request: &PlanRequest, first: &Site<'_>, site: &Site<'_>) -> ClusterSpe
 }
 
 /// What the search finds on every site.
-fn everything(sites: &[Site<'_>]) -> Outcome {
+fn everything(sites: &[Site<'_>]) -> Result<Outcome> {
     let mut all = Outcome::default();
     for (i, site) in sites.iter().enumerate() {
-        let out = site.explore(i);
+        let mut out = site.explore(i);
+        if !servable(&site.place)? {
+            out.found.clear();
+            out.front.0.clear();
+            out.late = None;
+        }
         all.found.extend(out.found);
         all.front.0.extend(out.front.0);
         if i == 0 {
@@ -153,7 +158,12 @@ fn everything(sites: &[Site<'_>]) -> Outcome {
             all.stop = out.stop;
         }
     }
-    all
+    Ok(all)
+}
+
+/// Whether the trained model can be served as the request demands.
+fn servable(place: &Workplace<'_>) -> Result<bool> {
+    Ok(place.unserved()?.is_none())
 }
 
 /// One of the request's clusters.
@@ -231,11 +241,11 @@ impl<'a> Site<'a> {
         let mut line = self.plain_line(point);
         let recipe = self.place.recipe;
         line.machines = (open.machines.len() > 1).then(|| self.place.cluster.to_string());
-        (line.optimizer, line.compute) = if open.recipes.len() > 1 {
-            (Some(recipe.optimizer), Some(recipe.compute))
-        } else {
-            (None, None)
-        };
+        if open.recipes.len() > 1 {
+            line.method = Some(recipe.method);
+            line.optimizer = Some(recipe.optimizer);
+            line.compute = Some(recipe.compute);
+        }
         line.global_batch = (open.batches.len() > 1).then_some(self.batch.global_batch);
         line
     }
@@ -246,6 +256,7 @@ impl<'a> Site<'a> {
             machines: self.place.cluster.to_string(),
             nodes: self.place.cluster.nodes,
             gpus: self.place.cluster.gpus(),
+            method: self.place.recipe.method,
             optimizer: self.place.recipe.optimizer,
             compute: self.place.recipe.compute,
             global_batch: self.batch.global_batch,
@@ -269,6 +280,7 @@ impl<'a> Site<'a> {
         PlanLine {
             name: plan_name(&point.layout),
             machines: None,
+            method: None,
             optimizer: None,
             compute: None,
             global_batch: None,
@@ -377,82 +389,6 @@ fn rejections(all: &Outcome, explain: &Explain<'_>, search: &Search) -> Vec<Reje
         let known = fits(sharding) || all.misses.iter().any(|(l, _)| l.sharding == sharding);
         if !known {
             out.extend(explain.forbidden(sharding));
-        }
-    }
-    out
-}
-
-/// Changes that would make it fit, tried one at a time, cheapest first: those that cost nothing but
-/// a setting, then those that cost time, then those that cost money.
-fn nearest_changes(
-    place: &Workplace<'_>,
-    layout: &Layout,
-    batch: &Batch,
-    budget: Bytes,
-    late: Option<&Point>,
-    search: &Search,
-) -> Vec<String> {
-    let mut out = Vec::new();
-    if let Some(late) = late {
-        // Memory is not what binds.
-        let time = place.run_report(&place.step(&late.layout, batch));
-        if let (Some(run), Some(deadline)) = (&time, search.deadline) {
-            out.push(format!("a deadline of {} instead of {deadline}", run.time));
-        }
-        if let (Some(cost), Some(budget)) = (time.as_ref().and_then(|r| r.cost.as_ref()), search.budget) {
-            out.push(format!("a budget of {} instead of {budget}", cost.total()));
-        }
-        return out;
-    }
-    let mut offer = |what: &str, recipe: &Recipe, layout: &Layout, batch: &Batch| {
-        let need = place.memory_with(recipe, layout, batch).needed;
-        if need <= budget {
-            out.push(format!("{what}: needs {need} of {budget}"));
-        }
-    };
-    let base = place.recipe;
-    let full = Layout { recompute: Recompute::Full, ..layout.clone() };
-    let fused = Recipe { loss: crate::workload::LossKernel::FusedLinear, ..base.clone() };
-    offer("a fused linear cross-entropy", &fused, &full, batch);
-    offer(
-        "8-bit AdamW",
-        &Recipe { optimizer: crate::workload::Optimizer::Adamw8bit, ..base.clone() },
-        &full,
-        batch,
-    );
-    let offloaded = Layout { offload: vec![crate::layout::Offload::Optimizer], ..full.clone() };
-    offer("optimizer states on the host", base, &offloaded, batch);
-    if !place.model.is_traced() {
-        let lora = Recipe { method: crate::workload::Method::Lora, params_dtype: None, ..base.clone() };
-        offer("LoRA instead of full training", &lora, &full, batch);
-        let qlora = Recipe { method: crate::workload::Method::Qlora, params_dtype: None, ..base.clone() };
-        offer("QLoRA instead of full training", &qlora, &full, batch);
-    }
-    if layout.sharding.shards() {
-        for factor in [2_u64, 4, 8, 16, 32, 64] {
-            let wider = Layout { data_parallel_shard: full.data_parallel_shard * factor, ..full.clone() };
-            let need = place.memory(&wider, batch).needed;
-            if need <= budget {
-                out.push(format!(
-                    "{} accelerators instead of {}: needs {need} of {budget}",
-                    wider.world(),
-                    full.world()
-                ));
-                break;
-            }
-        }
-    }
-    let mut seq_len = batch.seq_len;
-    while seq_len > 256 {
-        seq_len /= 2;
-        let shorter = Batch { seq_len, ..*batch };
-        let need = place.memory(&full, &shorter).needed;
-        if need <= budget {
-            out.push(format!(
-                "sequences of {seq_len} instead of {}: needs {need} of {budget}",
-                batch.seq_len
-            ));
-            break;
         }
     }
     out

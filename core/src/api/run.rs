@@ -18,7 +18,7 @@ vocabulary! {
         Synchronous = "sync",
         /// Training waits for the copy to host memory; the write runs beside it.
         Asynchronous = "async",
-        /// Light saves to a peer or a local drive, full ones beside them.
+        /// Light saves (heartbeats) to a peer or a local drive, full ones beside them.
         TwoLevel = "two_level",
     } default Synchronous
 }
@@ -253,6 +253,8 @@ pub struct Owned {
 pub struct Serving {
     /// Memory in which it must fit, in GiB; none means that of the training's GPU.
     pub memory_gib: Option<f64>,
+    /// Whether `plan` may only choose what fits there.
+    pub must_fit: bool,
     /// Memory bandwidth of the serving GPU, in GB/s; none means the training's.
     pub bandwidth_gb_s: Option<f64>,
     /// Its 16-bit matrix rate, in TFLOP/s; none means the training's.

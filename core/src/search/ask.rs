@@ -7,7 +7,7 @@ use crate::error::{Result, in_range};
 use crate::layout::{Offload, Recompute, Schedule, Sharding};
 use crate::quantity::{Seconds, Usd};
 use crate::vocabulary::vocabulary;
-use crate::workload::{Compute, Optimizer};
+use crate::workload::{Compute, Method, Optimizer};
 
 vocabulary! {
     /// What the search makes least (or most).
@@ -62,6 +62,9 @@ pub struct Search {
     pub schedules: Vec<Schedule>,
     /// What may leave the device; unlike the other lists, an empty one means nothing.
     pub offload: Vec<Offload>,
+    /// Methods to consider, of which any fine-tuning does: full, LoRA, QLoRA, QAT; left open: the
+    /// recipe's.
+    pub methods: Vec<Method>,
     /// Optimizers to consider; left open: the recipe's.
     pub optimizers: Vec<Optimizer>,
     /// Formats of the matrix multiplications to consider; left open: the recipe's.
@@ -108,6 +111,7 @@ impl Default for Search {
             expert_parallel: Vec::new(),
             schedules: Vec::new(),
             offload: Vec::new(),
+            methods: Vec::new(),
             optimizers: Vec::new(),
             computes: Vec::new(),
             nodes: Vec::new(),

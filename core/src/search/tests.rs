@@ -66,7 +66,7 @@ impl Case {
             ..Search::default()
         };
         Self {
-            model: ModelSpec::from(name).resolve("model").unwrap(),
+            model: ModelSpec::from(name).resolve("model").unwrap().into_owned(),
             recipe: Recipe { method, framework, ..Recipe::default() },
             cluster: ClusterSpec::from(machines).resolve(Catalog::embedded()).unwrap().0,
             batch: Batch { seq_len: dice.one(&[512, 1024]), global_batch: dice.one(&[16, 24, 64]) },

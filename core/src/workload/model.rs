@@ -1,5 +1,7 @@
 //! A model: blocks in forward order, and how to get one from what a user has at hand.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use shardwise_derive::{FromJson, ToJson};
@@ -123,10 +125,10 @@ impl ModelSpec {
     ///
     /// # Errors
     /// Unknown names and families, and configs whose figures are missing or contradict each other.
-    pub fn resolve(&self, field: &str) -> Result<Model> {
+    pub fn resolve(&self, field: &str) -> Result<Cow<'static, Model>> {
         match &self.0 {
             Value::String(name) => {
-                let Some((preset, config)) = presets::find(name) else {
+                let Some((name, preset)) = presets::find(name) else {
                     let known: Vec<&str> = presets::preset_names().collect();
                     return Err(Error::new(
                         field,
@@ -135,7 +137,7 @@ impl ModelSpec {
                         format!("a preset ({}) or a config object", known.join(", ")),
                     ));
                 };
-                from_config(preset, config, field)
+                preset.model(name, field).map(Cow::Borrowed)
             }
             Value::Object(config) => {
                 let name = ["_name_or_path", "name"]
@@ -144,7 +146,7 @@ impl ModelSpec {
                     .filter(|n| !n.is_empty())
                     .or_else(|| config.get("model_type").and_then(Value::as_str))
                     .unwrap_or("model");
-                from_config(name, config, field)
+                from_config(name, config, field).map(Cow::Owned)
             }
             other => Err(Error::new(
                 field,
@@ -156,7 +158,7 @@ impl ModelSpec {
     }
 }
 
-fn from_config(name: &str, map: &Map<String, Value>, field: &str) -> Result<Model> {
+pub(super) fn from_config(name: &str, map: &Map<String, Value>, field: &str) -> Result<Model> {
     let config = Config::new(map, field);
     let given = config.text(&["model_type"], "")?;
     if given == "traced" {

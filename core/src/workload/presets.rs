@@ -1,18 +1,42 @@
 //! The models known by name: published configs, one a line, embedded.
 
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use serde_json::{Map, Value};
 
+use super::model::{Model, from_config};
+use crate::error::Result;
 use crate::read::parse;
 
 const PRESETS: &str = include_str!("../../data/models/presets.json");
 
-fn presets() -> &'static Map<String, Value> {
-    static PARSED: OnceLock<Map<String, Value>> = OnceLock::new();
-    PARSED.get_or_init(|| match parse(PRESETS) {
-        Ok(Value::Object(all)) => all,
-        _ => Map::new(),
+/// A published config, and its blocks once somebody has asked for them.
+pub(super) struct Preset {
+    config: Map<String, Value>,
+    model: OnceLock<Model>,
+}
+
+impl Preset {
+    /// The model of the preset `name`, read from its config the first time.
+    pub(super) fn model(&'static self, name: &str, field: &str) -> Result<&'static Model> {
+        if let Some(model) = self.model.get() {
+            return Ok(model);
+        }
+        let model = from_config(name, &self.config, field)?;
+        Ok(self.model.get_or_init(|| model))
+    }
+}
+
+fn presets() -> &'static BTreeMap<String, Preset> {
+    static PARSED: OnceLock<BTreeMap<String, Preset>> = OnceLock::new();
+    PARSED.get_or_init(|| {
+        let Ok(Value::Object(all)) = parse(PRESETS) else { return BTreeMap::new() };
+        let object = |(name, value)| match value {
+            Value::Object(config) => Some((name, Preset { config, model: OnceLock::new() })),
+            _ => None,
+        };
+        all.into_iter().filter_map(object).collect()
     })
 }
 
@@ -28,14 +52,14 @@ pub fn preset_names() -> impl Iterator<Item = &'static str> {
 /// The config of a preset, to start one's own from.
 #[must_use]
 pub fn preset_config(name: &str) -> Option<Map<String, Value>> {
-    find(name).map(|(_, config)| config.clone())
+    find(name).map(|(_, preset)| preset.config.clone())
 }
 
-/// The config of a preset. A Hub id answers to the preset of its last part:
+/// A preset and its own name. A Hub id answers to the preset of its last part:
 /// `meta-llama/Llama-3.1-8B` is `llama-3.1-8b`.
-pub(super) fn find(name: &str) -> Option<(&'static str, &'static Map<String, Value>)> {
+pub(super) fn find(name: &str) -> Option<(&'static str, &'static Preset)> {
     let all = presets();
-    let own = |n: &str| all.get_key_value(n).and_then(|(k, v)| Some((k.as_str(), v.as_object()?)));
+    let own = |n: &str| all.get_key_value(n).map(|(k, v)| (k.as_str(), v));
     own(name).or_else(|| {
         let tail = name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
         let plain = |s: &str| s.trim_end_matches("-hf").trim_start_matches("meta-").to_owned();
@@ -50,8 +74,8 @@ mod tests {
     #[test]
     fn every_preset_is_an_object_with_a_model_type() {
         assert!(presets().len() > 50);
-        for (name, config) in presets() {
-            assert!(config.get("model_type").is_some_and(Value::is_string), "{name}");
+        for (name, preset) in presets() {
+            assert!(preset.config.get("model_type").is_some_and(Value::is_string), "{name}");
         }
     }
 

@@ -1,6 +1,8 @@
 //! From a row to a request. What a source does not state is assumed here, by framework, never by
 //! who published.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 use shardwise::cluster::{Catalog, Machines};
 use shardwise::workload::Batch;
@@ -12,7 +14,7 @@ use super::row::{Row, Shape};
 pub struct Asked {
     pub spec: ModelSpec,
     pub machines: ClusterSpec,
-    pub model: Model,
+    pub model: Cow<'static, Model>,
     pub recipe: Recipe,
     pub layout: Layout,
     pub batch: Batch,
@@ -282,7 +284,7 @@ fn batch(row: &Row, dp: u64, pp: u64, seq_len: u64) -> (u64, u64) {
 }
 
 /// A preset when the name finds one of the same shape, else the dimensions.
-fn model(shape: &Shape) -> Result<(ModelSpec, Model), String> {
+fn model(shape: &Shape) -> Result<(ModelSpec, Cow<'static, Model>), String> {
     let preset = ModelSpec::from(shape.name.as_str());
     if let Ok(model) = preset.resolve("model") {
         let same = Some(model.layers()) == shape.layers && Some(model.hidden) == shape.hidden;
