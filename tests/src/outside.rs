@@ -1,7 +1,7 @@
 //! What must hold of the answer to any bytes from outside, whatever they say: the fuzz targets and
 //! the tests of extremes ask it.
 
-use std::fmt::Debug;
+use std::fmt::{Debug, Display};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -30,11 +30,8 @@ pub fn ask(verb: &str, request: &str) -> Result<String, Error> {
             let value: Value = serde_json::from_str(text).expect("an answer is JSON");
             assert!(value.is_object(), "an answer is an object: {text}");
             assert_eq!(&value.to_string(), text, "the answer prints as it came");
-            let prose = shardwise::call_text(verb, request).expect("text for a person");
-            assert!(!prose.trim().is_empty());
             if not_finite(request).is_none() {
                 assert_eq!(not_finite(text), None, "in the answer to {request}");
-                assert_eq!(not_finite(&prose), None, "in the text for {request}");
             }
         }
         Err(error) => sound(error, request),
@@ -55,8 +52,8 @@ pub fn ask(verb: &str, request: &str) -> Result<String, Error> {
     answer
 }
 
-/// Asks once more by way of the types.
-fn typed<R: DeserializeOwned, A: Serialize + Debug>(
+/// Asks once more by way of the types, and for a person.
+fn typed<R: DeserializeOwned, A: Serialize + Debug + Display>(
     request: &str,
     answer: &Result<String, Error>,
     verb: impl Fn(&R) -> Result<A, Error>,
@@ -79,12 +76,16 @@ fn typed<R: DeserializeOwned, A: Serialize + Debug>(
             assert_eq!(not_finite(&outside_quotes(&format!("{typed:?}"))), None, "in a figure for {request}");
             let again = serde_json::to_string(&typed).expect("an answer prints");
             assert!(again == *text, "other bytes the second time:\n{again}\n{text}");
+            let prose = typed.to_string();
+            assert!(!prose.trim().is_empty(), "no text for {request}");
+            if not_finite(request).is_none() {
+                assert_eq!(not_finite(&prose), None, "in the text for {request}");
+            }
         }
+        // Serde reads an object also from the list of its fields; the core's own reader does not.
+        (_, Err(error)) if error.given == "a list" && error.allowed == "an object" => {}
         (Err(a), Err(b)) => assert_eq!(&a, b, "another error the second time"),
-        (Ok(_), Err(error)) => {
-            // The core's own reader is the stricter only where it says which type it wants.
-            panic!("the types take what the text does not: {error}: {request}");
-        }
+        (Ok(_), Err(error)) => panic!("the types take what the text does not: {error}: {request}"),
         (Err(error), Ok(_)) => panic!("the text takes what the types do not: {error}: {request}"),
     }
 }

@@ -360,7 +360,9 @@ impl Outlook {
         if self.process.is_none() || self.probability_within(weights, base) >= p {
             return if self.process.is_none() { mean } else { base };
         }
-        let (mut low, mut high) = (base, base + 2.0 * (mean - base).max(1e-9));
+        // A width that the base does not swallow: doubled, it grows.
+        let width = (mean - base).max(1e-9).max(1e-12 * base);
+        let (mut low, mut high) = (base, base + 2.0 * width);
         while self.probability_within(weights, high) < p && high < NEVER {
             high = base + 2.0 * (high - base);
         }
