@@ -11,11 +11,51 @@ use crate::chance::Chance;
 
 /// Figures at which something may break.
 const EDGES: &[&str] = &[
-    "0", "-0.0", "1", "-1", "2", "3", "7", "8", "16", "64", "100", "1000", "4096", "65536", "1000000",
-    "100000000", "1000000000", "4294967295", "4294967296", "9007199254740991", "9007199254740992",
-    "9007199254740993", "9223372036854775807", "18446744073709551615", "18446744073709551616", "0.5",
-    "0.1", "0.9", "1.5", "1e-3", "1e-6", "1e-12", "1e6", "1e9", "1e12", "1e15", "1e18", "1e100", "1e308",
-    "1.7976931348623157e308", "-1e308", "2.2250738585072014e-308", "5e-324", "-5e-324", "1e-300",
+    "0",
+    "-0.0",
+    "1",
+    "-1",
+    "2",
+    "3",
+    "7",
+    "8",
+    "16",
+    "64",
+    "100",
+    "1000",
+    "4096",
+    "65536",
+    "1000000",
+    "100000000",
+    "1000000000",
+    "4294967295",
+    "4294967296",
+    "9007199254740991",
+    "9007199254740992",
+    "9007199254740993",
+    "9223372036854775807",
+    "18446744073709551615",
+    "18446744073709551616",
+    "0.5",
+    "0.1",
+    "0.9",
+    "1.5",
+    "1e-3",
+    "1e-6",
+    "1e-12",
+    "1e6",
+    "1e9",
+    "1e12",
+    "1e15",
+    "1e18",
+    "1e100",
+    "1e308",
+    "1.7976931348623157e308",
+    "-1e308",
+    "2.2250738585072014e-308",
+    "5e-324",
+    "-5e-324",
+    "1e-300",
 ];
 
 /// What one input holds.
@@ -127,7 +167,8 @@ fn change(shapes: &Shapes, node: &Value, value: &mut Value, chance: &mut Chance)
             }
         }
         Value::Array(items) => {
-            let item = forms.iter().find_map(|form| if let Shape::List(item) = form { Some(*item) } else { None });
+            let item =
+                forms.iter().find_map(|form| if let Shape::List(item) = form { Some(*item) } else { None });
             match chance.below(8) {
                 0 if !items.is_empty() => {
                     items.remove(chance.below(items.len()));
@@ -156,7 +197,9 @@ fn change(shapes: &Shapes, node: &Value, value: &mut Value, chance: &mut Chance)
                 }
             }
         }
-        _ if chance.once_in(4) || forms.iter().all(|f| matches!(f, Shape::Word(_) | Shape::Flag | Shape::Open)) => {
+        _ if chance.once_in(4)
+            || forms.iter().all(|f| matches!(f, Shape::Word(_) | Shape::Flag | Shape::Open)) =>
+        {
             *value = any(shapes, node, chance, 3);
         }
         _ => *value = scalar(value, chance),
@@ -176,7 +219,12 @@ fn fits(shapes: &Shapes, known: &Map<String, Value>, required: &[&str], fields: 
     })
 }
 
-fn change_fields(shapes: &Shapes, known: &Map<String, Value>, fields: &mut Map<String, Value>, chance: &mut Chance) {
+fn change_fields(
+    shapes: &Shapes,
+    known: &Map<String, Value>,
+    fields: &mut Map<String, Value>,
+    chance: &mut Chance,
+) {
     let names: Vec<String> = fields.keys().cloned().collect();
     match chance.below(16) {
         0 => {
@@ -283,7 +331,12 @@ fn scalar(value: &Value, chance: &mut Chance) -> Value {
                 0 if at < chars.len() => {
                     chars.remove(at);
                 }
-                1 => chars.insert(at, *chance.pick(&['x', '0', ':', '@', '-', 'é', '\u{1f600}', '"', '\\', '\0']).unwrap_or(&'x')),
+                1 => chars.insert(
+                    at,
+                    *chance
+                        .pick(&['x', '0', ':', '@', '-', 'é', '\u{1f600}', '"', '\\', '\0'])
+                        .unwrap_or(&'x'),
+                ),
                 2 => chars.truncate(at),
                 _ => {
                     if let Some(c) = chars.get_mut(at) {
@@ -348,7 +401,21 @@ fn any(shapes: &Shapes, node: &Value, chance: &mut Chance, deep: usize) -> Value
             _ => json!(10_f64.powi(chance.below(25) as i32 - 9)),
         },
         Some(Shape::Text) => {
-            let known = ["H100", "8xA100", "2x8xH100", "p5.48xlarge", "gpt2", "x", "", "aws", "us-east-1", "nvlink4", "2024-01-01", "all-linear", "any"];
+            let known = [
+                "H100",
+                "8xA100",
+                "2x8xH100",
+                "p5.48xlarge",
+                "gpt2",
+                "x",
+                "",
+                "aws",
+                "us-east-1",
+                "nvlink4",
+                "2024-01-01",
+                "all-linear",
+                "any",
+            ];
             chance.pick(&known).map_or(Value::Null, |word| json!(word))
         }
         Some(Shape::List(item)) if deep > 0 => {

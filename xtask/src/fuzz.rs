@@ -34,7 +34,8 @@ pub fn compiler() -> Option<ExitCode> {
     std::env::var_os(STANDS_IN)?;
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     let (compiler, arguments) = words.split_first()?;
-    let core = arguments.windows(2).any(|pair| matches!(pair, [a, b] if a == "--crate-name" && b == "shardwise"));
+    let core =
+        arguments.windows(2).any(|pair| matches!(pair, [a, b] if a == "--crate-name" && b == "shardwise"));
     let mut command = Command::new(compiler);
     command.args(arguments);
     if core {
@@ -66,7 +67,10 @@ pub fn run(root: &Path, words: &[&str]) -> Outcome {
     fs::create_dir_all(work.join("found"))?;
     fs::write(work.join("dictionary"), dictionary(root)?)?;
 
-    println!("{:<12} {:>12} {:>10} {:>8} {:>10} {:>10}", "target", "executions", "a second", "edges", "features", "peak MB");
+    println!(
+        "{:<12} {:>12} {:>10} {:>8} {:>10} {:>10}",
+        "target", "executions", "a second", "edges", "features", "peak MB"
+    );
     let mut total = 0;
     for target in &chosen {
         let place = Place::new(&fuzz, &work, target)?;
@@ -180,15 +184,20 @@ impl<'a> Place<'a> {
         if !output.status.success() {
             let last: Vec<&str> = said.lines().filter(|line| !line.starts_with('#')).collect();
             eprintln!("{}", last.get(last.len().saturating_sub(60)..).unwrap_or_default().join("\n"));
-            return Err(format!("{} failed; the input lies beside {}", self.target, self.found.display()).into());
+            return Err(
+                format!("{} failed; the input lies beside {}", self.target, self.found.display()).into()
+            );
         }
         let figure = |name: &str| -> u64 {
-            let at = |line: &str| line.strip_prefix(name).and_then(|rest| rest.trim_matches([' ', ':']).parse().ok());
+            let at = |line: &str| {
+                line.strip_prefix(name).and_then(|rest| rest.trim_matches([' ', ':']).parse().ok())
+            };
             said.lines().rev().find_map(at).unwrap_or_default()
         };
         let executions = figure("stat::number_of_executed_units");
         let done = said.lines().rev().find(|line| line.contains("DONE")).unwrap_or_default();
-        let after = |word: &str| done.split_whitespace().skip_while(|w| *w != word).nth(1).unwrap_or("?").to_owned();
+        let after =
+            |word: &str| done.split_whitespace().skip_while(|w| *w != word).nth(1).unwrap_or("?").to_owned();
         println!(
             "{:<12} {executions:>12} {:>10} {:>8} {:>10} {:>10}",
             self.target,
@@ -220,8 +229,10 @@ impl<'a> Place<'a> {
             // What is no text no target reads.
             texts.extend(String::from_utf8(fs::read(entry?.path())?).ok());
         }
-        let lines: Vec<String> =
-            texts.iter().map(|text| Ok(format!("  {}", serde_json::to_string(text)?))).collect::<Outcome<_>>()?;
+        let lines: Vec<String> = texts
+            .iter()
+            .map(|text| Ok(format!("  {}", serde_json::to_string(text)?)))
+            .collect::<Outcome<_>>()?;
         fs::write(&self.kept, format!("[\n{}\n]\n", lines.join(",\n")))?;
         println!("{:<12} {} inputs kept", "", texts.len());
         Ok(())
