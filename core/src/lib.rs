@@ -4,6 +4,23 @@
 //! The crate is pure: no I/O, no clock, no threads. Every face (Rust, WASM, Python) calls the
 //! same verbs with the same JSON.
 
+// Nothing that is read may end in a panic; `unwrap`, `expect` and `panic` are denied in the workspace.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::indexing_slicing,
+        clippy::string_slice,
+        clippy::unreachable,
+        clippy::todo,
+        clippy::unimplemented,
+        clippy::get_unwrap,
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_sign_loss,
+        clippy::cast_lossless
+    )
+)]
+
 pub mod api;
 mod assumption;
 pub mod calibrate;

@@ -278,6 +278,12 @@ impl fmt::Display for UsdPerSecond {
     }
 }
 
+/// The whole part of a figure as a count: nought below one, the largest count beyond it.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates; NaN gives nought")]
+pub(crate) const fn count(x: f64) -> u64 {
+    x as u64
+}
+
 /// A whole number with its thousands set apart by commas: 11432.4 is `11,432`.
 pub(crate) fn thousands(x: f64) -> String {
     let digits = format!("{:.0}", x.abs());

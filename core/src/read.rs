@@ -93,6 +93,8 @@ fn unknown<'a>(map: &'a Map<String, Value>, shape: &Shape) -> Option<&'a str> {
 #[cold]
 fn unknown_field(field: &str, shape: &Shape) -> Error {
     let allowed = ["the fields ", &shape.names.join(", ")].concat();
+    // Every path names something.
+    let field = if field.is_empty() { "\"\"" } else { field };
     Error::new(field, ErrorCode::UnknownField, "a field of that name", allowed)
 }
 

@@ -7,10 +7,12 @@ pub mod document;
 pub mod flops;
 pub mod memory;
 pub mod oracle;
+pub mod outside;
 pub mod params;
 mod peers;
 pub mod published;
 pub mod score;
+pub mod shapes;
 pub mod spot;
 pub mod throughput;
 

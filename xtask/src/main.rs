@@ -1,5 +1,6 @@
-//! Build steps of shardwise: `cargo xtask wasm`, `schema [--check]` and `update`.
+//! Build steps of shardwise: `cargo xtask wasm`, `schema [--check]`, `update` and `fuzz`.
 
+mod fuzz;
 mod schema;
 mod typescript;
 mod update;
@@ -12,17 +13,24 @@ const USAGE: &str = "usage: cargo xtask wasm             builds wasm/pkg and che
        cargo xtask schema           writes schema/ from the core's types
        cargo xtask schema --check   fails when schema/ is not what the types say
        cargo xtask update           writes all that is generated: schema/, Python's types, the kept
-                                    answers, docs/cases.md and docs/accuracy.md";
+                                    answers, docs/cases.md and docs/accuracy.md
+       cargo xtask fuzz [TARGET...] [--seconds N] [--keep]
+                                    runs the fuzz targets, 10 s each; --keep adds what they found to
+                                    the kept corpus";
 
 type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> ExitCode {
+    if let Some(code) = fuzz::compiler() {
+        return code;
+    }
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
         ["wasm"] => wasm::build(&root()),
         ["schema"] => schema::write(&root()),
         ["schema", "--check"] => schema::check(&root()),
+        ["fuzz", words @ ..] => fuzz::run(&root(), words),
         ["update"] => update::everything(&root()),
         _ => {
             eprintln!("{USAGE}");

@@ -26,13 +26,18 @@ impl Open {
             recipes: recipes(request, model)?,
             batches: batches(request),
         };
-        let all = open.machines.len() * open.recipes.len() * open.batches.len();
-        if all > MOST {
-            let allowed = format!("at most {MOST} combinations of machines, recipes and batches");
-            return Err(Error::new("search", ErrorCode::OutOfRange, all, allowed));
-        }
+        few(open.machines.len() * open.recipes.len() * open.batches.len(), MOST)?;
         Ok(open)
     }
+}
+
+/// So many combinations at most.
+fn few(combinations: usize, most: usize) -> Result<()> {
+    if combinations <= most {
+        return Ok(());
+    }
+    let allowed = format!("at most {MOST} combinations of machines, recipes and batches");
+    Err(Error::new("search", ErrorCode::OutOfRange, combinations, allowed))
 }
 
 fn machines(request: &PlanRequest) -> Result<Vec<(Cluster, Vec<Assumption>)>> {
@@ -52,6 +57,8 @@ fn machines(request: &PlanRequest) -> Result<Vec<(Cluster, Vec<Assumption>)>> {
             named.push(as_many(shape.map_err(|e| e.under("search.instances"))?, gpus));
         }
     }
+    // Repeats go below; many times too many would not even be compared with each other.
+    few(named.len().saturating_mul(search.nodes.len().max(1)), 4 * MOST)?;
     let mut out: Vec<(Cluster, Vec<Assumption>)> = Vec::new();
     let mut put = |cluster: Cluster, assumptions: &Vec<Assumption>| {
         if !out.iter().any(|(known, _)| *known == cluster) {

@@ -57,6 +57,11 @@ pub struct EstimateRequest {
     pub catalog: CatalogRows,
 }
 
+/// Other machines of a plan, at most.
+const MOST_ALTERNATIVES: f64 = 2048.0;
+/// Layouts that a plan explains, at most.
+const MOST_ASKED: f64 = 1000.0;
+
 /// Asks for the best layout.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
@@ -161,6 +166,8 @@ impl PlanRequest {
         version(self.schema_version)?;
         in_range("seq_len", self.seq_len as f64, 1.0, 1e8)?;
         in_range("global_batch", self.global_batch as f64, 1.0, 1e9)?;
+        in_range("alternatives", self.alternatives.len() as f64, 0.0, MOST_ALTERNATIVES)?;
+        in_range("why_not", self.why_not.len() as f64, 0.0, MOST_ASKED)?;
         self.search.validate().map_err(|e| e.under("search"))?;
         let limited = self.search.deadline.is_some()
             || self.search.budget.is_some()

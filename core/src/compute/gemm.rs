@@ -88,6 +88,7 @@ fn alignment(x: f64) -> f64 {
 /// assert!((shape_efficiency(&small, 132.0) - 0.420).abs() < 1e-3);
 /// ```
 #[must_use]
+#[expect(clippy::indexing_slicing, reason = "every place in TILES is one of the three sides")]
 pub fn shape_efficiency(g: &Gemm, sms: f64) -> f64 {
     let useful = g.m * g.n * g.count;
     let (rows, columns) = (SIDES.map(|t| ceil(g.m / t)), SIDES.map(|t| ceil(g.n / t)));

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use shardwise_derive::{FromJson, ToJson};
 
 use crate::error::{Result, in_range};
-use crate::quantity::{Bytes, BytesPerSecond, FlopsPerSecond, Seconds, Usd, UsdPerSecond};
+use crate::quantity::{Bytes, BytesPerSecond, FlopsPerSecond, Seconds, Usd, UsdPerSecond, count};
 
 /// The model as it is served.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
@@ -188,8 +188,7 @@ pub fn serving_cost(
         return Ok(None);
     }
     let room = (gpu.memory - model.weights - gpu.reserve).get() / cache.get().max(1.0);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, at least 1")]
-    let batch = load.batch.min(room.max(1.0) as u32);
+    let batch = load.batch.min(u32::try_from(count(room.max(1.0))).unwrap_or(u32::MAX));
     let b = f64::from(batch);
 
     let token_flops = 2.0 * model.active_parameters;

@@ -1,6 +1,7 @@
 //! What PyTorch's kernels take from the allocator for themselves while they run.
 
 use super::line::Line;
+use crate::quantity::count;
 
 /// Workspace of a cuBLAS matrix multiplication on Hopper and later, given back afterwards.
 ///
@@ -19,12 +20,11 @@ const RESIDENT_THREADS: u64 = 2048;
 /// PyTorch 2.15: a block of 512 / v threads holds `w` columns of `v` elements and `h` rows; when
 /// each thread would add 256 values or more the rows are split over `c` blocks, and each block
 /// leaves `4 w v` bytes per column.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts far below 2^53")]
 pub(super) fn column_sum(columns: f64, rows: f64) -> f64 {
     if columns < 1.0 || rows < 1024.0 {
         return 0.0;
     }
-    let (n, rows) = (columns as u64, rows as u64);
+    let (n, rows) = (count(columns), count(rows));
     let vector = if n.is_multiple_of(4) {
         4
     } else if n.is_multiple_of(2) {

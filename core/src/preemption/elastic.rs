@@ -315,11 +315,20 @@ impl Stage {
             (&mut self.next, &mut self.next_time)
         };
         for &(column, p) in to {
-            moves[(row, column)] += p;
-            times[(row, column)] += p * outcome.time;
-            self.time[row] += p * outcome.time;
-            self.square[row] += p * outcome.square;
-            self.node_time[row] += p * outcome.time * f64::from(outcome.held);
+            for (matrix, amount) in [(&mut *moves, p), (&mut *times, p * outcome.time)] {
+                if let Some(sum) = matrix.get_mut((row, column)) {
+                    *sum += amount;
+                }
+            }
+            for (vector, amount) in [
+                (&mut self.time, p * outcome.time),
+                (&mut self.square, p * outcome.square),
+                (&mut self.node_time, p * outcome.time * f64::from(outcome.held)),
+            ] {
+                if let Some(sum) = vector.get_mut(row) {
+                    *sum += amount;
+                }
+            }
         }
     }
 

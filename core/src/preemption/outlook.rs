@@ -16,7 +16,7 @@ use super::availability::{Availability, Start};
 use super::regime::{PHASES, Regimes};
 use super::transform::{C, Column, Matrix, Row, along, diagonal, euler, expc, power, product, real, settled};
 use crate::error::{Result, in_range};
-use crate::quantity::Seconds;
+use crate::quantity::{Seconds, count};
 
 /// Most checkpoints of a run.
 const MOST_SEGMENTS: f64 = 2e4;
@@ -86,10 +86,9 @@ impl RestartJob {
 
 /// Checkpoints within `work`; one that would fall on its end is not made.
 pub(super) fn saves(work: f64, interval: f64) -> u32 {
-    // Validation keeps the quotient below 2e4; the cast saturates.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 <= x <= 2e4")]
-    let segments = (work / interval - 1e-9).ceil().max(1.0) as u32;
-    segments - 1
+    // Validation keeps the quotient below 2e4.
+    let segments = count((work / interval - 1e-9).ceil().max(1.0));
+    u32::try_from(segments - 1).unwrap_or(u32::MAX)
 }
 
 /// What a second counts: 1 each for time, prices for money.
@@ -360,7 +359,9 @@ impl Outlook {
         if self.process.is_none() || self.probability_within(weights, base) >= p {
             return if self.process.is_none() { mean } else { base };
         }
-        let (mut low, mut high) = (base, base + 2.0 * (mean - base).max(1e-9));
+        // A width that the base does not swallow: doubled, it grows.
+        let width = (mean - base).max(1e-9).max(1e-12 * base);
+        let (mut low, mut high) = (base, base + 2.0 * width);
         while self.probability_within(weights, high) < p && high < NEVER {
             high = base + 2.0 * (high - base);
         }

@@ -181,11 +181,16 @@ impl Regimes {
         let mut q = Matrix8::zeros();
         let moves =
             [(self.up_rates(), self.to_down(), 0, PHASES), (self.down_rates(), self.to_up(), PHASES, 0)];
+        let mut put = |row: usize, column: usize, rate: f64| {
+            if let Some(place) = q.get_mut((row, column)) {
+                *place = rate;
+            }
+        };
         for (rates, to, from, onto) in moves {
             for (i, (rate, row)) in rates.into_iter().zip(to).enumerate() {
-                q[(from + i, from + i)] = -rate;
+                put(from + i, from + i, -rate);
                 for (j, p) in row.into_iter().enumerate() {
-                    q[(from + i, onto + j)] = rate * p;
+                    put(from + i, onto + j, rate * p);
                 }
             }
         }

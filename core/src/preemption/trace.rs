@@ -6,7 +6,7 @@ use shardwise_derive::{FromJson, ToJson};
 use super::availability::{Availability, Spells, Start, Swing};
 use super::engine::Span;
 use crate::error::{Error, ErrorCode, Result, in_range};
-use crate::quantity::Seconds;
+use crate::quantity::{Seconds, count};
 
 /// From `at` on, `nodes` nodes are there, until the next step.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
@@ -215,8 +215,7 @@ fn spells(mut lengths: Vec<f64>, with_quartiles: bool) -> Spells {
 #[must_use]
 pub fn quantile(sorted: &[f64], q: f64) -> f64 {
     let position = q.clamp(0.0, 1.0) * sorted.len().saturating_sub(1) as f64;
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index")]
-    let below = position.floor() as usize;
+    let below = usize::try_from(count(position)).unwrap_or_default();
     let low = sorted.get(below).copied().unwrap_or(0.0);
     let high = sorted.get(below + 1).copied().unwrap_or(low);
     low + (high - low) * (position - below as f64)

@@ -107,10 +107,11 @@ impl Parser<'_> {
         match self.token() {
             Some(b',') => {
                 self.at += 1;
-                if self.token() == Some(close) {
-                    return Err(self.unexpected("trailing comma"));
+                match self.token() {
+                    None => Err(self.end("a value")),
+                    Some(byte) if byte == close => Err(self.unexpected("trailing comma")),
+                    Some(_) => Ok(true),
                 }
-                Ok(true)
             }
             Some(byte) if byte == close => {
                 self.at += 1;
@@ -243,10 +244,11 @@ impl Parser<'_> {
 
     fn number(&mut self) -> Result<Number> {
         let negative = self.takes(b'-');
-        let mut digits = Vec::new();
+        let (mut digits, first) = (Vec::new(), self.at);
         self.digits(&mut digits)?;
         if digits.first() == Some(&0) && digits.len() > 1 {
-            return Err(self.fault("invalid number"));
+            self.at = first + 1;
+            return Err(self.unexpected("invalid number"));
         }
         let whole = digits.len();
         let mut exponent = 0_i64;
@@ -312,6 +314,7 @@ mod tests {
             "{\"a\"",
             "{\"a\":",
             "{\"a\":1",
+            "{\"a\":1,",
             "{\"a\":1,}",
             "{1:2}",
             "nul",
@@ -319,6 +322,7 @@ mod tests {
             "tru",
             "+1",
             "01",
+            "-0524",
             "1.",
             "1e",
             "-",

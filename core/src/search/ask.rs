@@ -130,6 +130,11 @@ impl Default for Search {
     }
 }
 
+/// Items of a list of numbers or names, at most.
+const MOST_LISTED: f64 = 2048.0;
+/// Words of a list, at most: more than any vocabulary has.
+const MOST_WORDS: f64 = 64.0;
+
 impl Search {
     /// Checks the ranges.
     pub(crate) fn validate(&self) -> Result<()> {
@@ -145,9 +150,22 @@ impl Search {
             ("expert_parallel", &self.expert_parallel),
             ("recompute_every", &self.recompute_every),
         ] {
+            in_range(name, list.len() as f64, 0.0, MOST_LISTED)?;
             for &n in list {
                 in_range(name, n as f64, 1.0, 1e6)?;
             }
+        }
+        for (name, length, most) in [
+            ("shardings", self.shardings.len(), MOST_WORDS),
+            ("recompute", self.recompute.len(), MOST_WORDS),
+            ("schedules", self.schedules.len(), MOST_WORDS),
+            ("offload", self.offload.len(), MOST_WORDS),
+            ("optimizers", self.optimizers.len(), MOST_WORDS),
+            ("computes", self.computes.len(), MOST_WORDS),
+            ("instances", self.instances.len(), MOST_LISTED),
+            ("nodes", self.nodes.len(), MOST_LISTED),
+        ] {
+            in_range(name, length as f64, 0.0, most)?;
         }
         for &n in &self.nodes {
             in_range("nodes", f64::from(n), 1.0, 1e6)?;

@@ -8,6 +8,7 @@ use super::block::{
 use super::config::Config;
 use super::model::{Model, Run};
 use crate::error::{Error, ErrorCode, Result};
+use crate::quantity::count;
 use crate::write::Shown;
 
 mod encoder;
@@ -401,9 +402,7 @@ fn rotated(c: &Config<'_>, keys: &[&str], head: u64, default: f64) -> Result<u64
         }
     }
     // Heads have at most 2^14 elements, so the product is exact enough to be cut like the library.
-    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let rotated = (head as f64 * factor) as u64;
-    Ok(rotated)
+    Ok(count(head as f64 * factor))
 }
 
 /// The activation a config names.
