@@ -22,6 +22,8 @@ mod quantity;
 mod read;
 pub mod search;
 pub mod step;
+#[cfg(feature = "proptest")]
+pub mod strategies;
 mod term;
 mod vocabulary;
 pub mod workload;
