@@ -360,7 +360,9 @@ impl Outlook {
         if self.process.is_none() || self.probability_within(weights, base) >= p {
             return if self.process.is_none() { mean } else { base };
         }
-        let (mut low, mut high) = (base, base + 2.0 * (mean - base).max(1e-9));
+        // At least wide enough to be told from nothing beside the base, or it would never grow.
+        let least = 1e-9 * base.max(1.0);
+        let (mut low, mut high) = (base, base + 2.0 * (mean - base).max(least));
         while self.probability_within(weights, high) < p && high < NEVER {
             high = base + 2.0 * (high - base);
         }

@@ -12,12 +12,21 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().expect("a whole number"))
 }
 
-/// A runner of so many cases, times `LAWS_CASES`, the same every time.
-pub fn runner(cases: u32) -> TestRunner {
-    let cases = cases.saturating_mul(number("LAWS_CASES").unwrap_or(1) as u32);
+/// How many of so many cases are drawn: `LAWS_CASES` times as many.
+fn scaled(cases: u32) -> u32 {
+    cases.saturating_mul(number("LAWS_CASES").unwrap_or(1) as u32)
+}
+
+/// A runner that draws the same every time, each stream something else.
+pub fn stream(stream: u64) -> TestRunner {
+    of(1, stream)
+}
+
+fn of(cases: u32, stream: u64) -> TestRunner {
     let mut seed = [7; 32];
     seed[..8].copy_from_slice(&number("LAWS_SEED").unwrap_or(0).to_le_bytes());
-    let config = Config { cases, failure_persistence: None, max_shrink_iters: 2000, ..Config::default() };
+    seed[8..16].copy_from_slice(&stream.to_le_bytes());
+    let config = Config { cases, failure_persistence: None, max_shrink_iters: 500, ..Config::default() };
     TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed))
 }
 
@@ -26,7 +35,7 @@ pub fn holds<S: Strategy>(cases: u32, of: S, law: impl Fn(S::Value) -> Verdict)
 where
     S::Value: Debug,
 {
-    match runner(cases).run(&of, law) {
+    match self::of(scaled(cases), 0).run(&of, law) {
         Ok(()) => {}
         Err(TestError::Fail(why, case)) => panic!("{why}\n{}", short(&case)),
         Err(TestError::Abort(why)) => panic!("too many cases are rejected: {why}"),
