@@ -14,14 +14,16 @@ use shardwise_derive::{FromJson, ToJson};
 
 use super::availability::{Availability, Start};
 use super::regime::{PHASES, Regimes};
-use super::transform::{C, Column, Matrix, Row, along, diagonal, euler, expc, power, product, real, settled};
+use super::transform::{
+    C, Column, Matrix, Row, along, diagonal, euler, expc, power, product, real, series, settled,
+};
 use crate::error::{Result, in_range};
 use crate::quantity::Seconds;
 
 /// Most checkpoints of a run.
 const MOST_SEGMENTS: f64 = 2e4;
 /// Times beyond 300,000 years: the job does not end.
-const NEVER: f64 = 1e13;
+pub(super) const NEVER: f64 = 1e13;
 
 /// A job that saves its state now and then, and begins again from the last saved state.
 ///
@@ -521,11 +523,11 @@ impl Outlook {
             return C::new(f64::NAN, f64::NAN);
         };
         if self.patience.is_some() {
-            for done in 0..count {
-                let left = work - f64::from(done) * interval;
-                total += (level * exit).x * leave_start * on_demand_rest(left);
-                level = along(&level, &step);
-            }
+            // The exit after i of `count` segments leaves the rest of them to firm machines.
+            let firm = expc(-marks.on_demand_productive * (interval + save));
+            let (whole, exits) = series(&step, firm, count);
+            total += (along(&level, &exits) * exit).x * leave_start * firm * on_demand_rest(last);
+            level = along(&level, &whole);
             total += (level * exit_last).x * leave_start * on_demand_rest(last);
         } else {
             level = along(&level, &power(step, count));

@@ -20,12 +20,12 @@ pub fn checkpointing() -> BoxedStrategy<Checkpointing> {
         mode: word(SaveMode::ALL),
         contents: rarely(pick(contents.to_vec())),
         writer: pick(vec![Writer::Single, Writer::Sharded]),
-        size_gb: rarely(figure(1e-6..=1e9)),
-        node_gb_s: rarely(figure(1e-6..=1e6)),
-        store_gb_s: rarely(figure(1e-6..=1e9)),
+        size_gb: rarely(figure(1e-6..=1e6)),
+        node_gb_s: rarely(figure(0.1..=1e6)),
+        store_gb_s: rarely(figure(0.1..=1e9)),
         latency_s: rarely(figure(0.0..=1e5)),
         setup_s: rarely(figure(0.0..=1e5)),
-        near_gb_s: rarely(figure(1e-6..=1e6)),
+        near_gb_s: rarely(figure(0.1..=1e6)),
         recoverable: rarely(figure(0.0..=1.0)),
     });
     drawn

@@ -1,5 +1,7 @@
 //! A request with everything looked up, for laws of one room.
 
+use std::fmt;
+
 use proptest::prelude::*;
 use shardwise::api::EstimateRequest;
 use shardwise::step::{Setting, StepTimes};
@@ -8,7 +10,7 @@ use shardwise::workload::Batch;
 use shardwise::{Catalog, Cluster, Layout, Model, Recipe};
 
 /// What a step is made of.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Case {
     pub model: Model,
     pub recipe: Recipe,
@@ -41,6 +43,14 @@ impl Case {
         let mut case = self.clone();
         change(&mut case.layout);
         case
+    }
+}
+
+/// What a person needs to see again what went wrong; a model's operations would fill pages.
+impl fmt::Debug for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = self.model.counts();
+        write!(f, "{} {counts:?}\n{}\n{:?}\n{:?}\n{:?}", self.model.name, self.cluster, self.layout, self.batch, self.recipe)
     }
 }
 

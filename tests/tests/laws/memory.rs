@@ -28,12 +28,11 @@ fn kept(case: &Case) -> f64 {
 #[test]
 fn states_never_rise_with_the_sharding_stage() {
     let ladders = [
-        vec![Sharding::Ddp, Sharding::Zero1, Sharding::Zero2, Sharding::Zero3],
+        vec![Sharding::Zero1, Sharding::Zero2, Sharding::Zero3],
         vec![Sharding::NoShard, Sharding::ShardGradOp, Sharding::FullShard],
-        vec![Sharding::Ddp, Sharding::DistributedOptimizer],
-        vec![Sharding::Ddp, Sharding::Fsdp2],
+        vec![Sharding::NoShard, Sharding::HybridShardZero2, Sharding::HybridShard],
     ];
-    holds(60, (cases(), proptest::sample::select(ladders.to_vec())), |(case, ladder)| {
+    holds(40, (cases(), proptest::sample::select(ladders.to_vec())), |(case, ladder)| {
         let ranks = case.layout.data_parallel();
         let mut before = f64::INFINITY;
         for sharding in ladder {
@@ -52,7 +51,7 @@ fn states_never_rise_with_the_sharding_stage() {
 
 #[test]
 fn states_never_rise_with_the_shard_degree() {
-    holds(60, (cases(), 2_u64..=4), |(case, times)| {
+    holds(40, (cases(), 2_u64..=4), |(case, times)| {
         let more = case.laid(|l| l.data_parallel_shard *= times);
         let (before, now) = (states(&case), states(&more));
         prop_assert!(now <= before * (1.0 + 1e-9), "{now} after {before}");
@@ -62,7 +61,7 @@ fn states_never_rise_with_the_shard_degree() {
 
 #[test]
 fn kept_activations_never_rise_with_recompute() {
-    holds(60, cases(), |case| {
+    holds(40, cases(), |case| {
         let with = |recompute| kept(&case.laid(|l| (l.recompute, l.recompute_every) = (recompute, 1)));
         let (none, selective, full) =
             (with(Recompute::None), with(Recompute::Selective), with(Recompute::Full));
@@ -74,7 +73,7 @@ fn kept_activations_never_rise_with_recompute() {
 
 #[test]
 fn a_bigger_micro_batch_never_needs_less() {
-    holds(60, (cases(), 1_u64..=4), |(case, more)| {
+    holds(40, (cases(), 1_u64..=4), |(case, more)| {
         let mut bigger = case.laid(|l| l.micro_batch += more);
         let accumulation = case.batch.accumulation(case.layout.data_parallel(), case.layout.micro_batch);
         bigger.batch.global_batch =
@@ -97,16 +96,29 @@ fn a_bigger_micro_batch_never_needs_less() {
 
 #[test]
 fn one_rank_keeps_the_same_states_however_they_are_sharded() {
-    holds(60, (cases(), proptest::sample::select(Sharding::ALL)), |(case, sharding)| {
+    // Engines differ in what they keep; within one, a group of one rank shards nothing.
+    let engines = [
+        vec![Sharding::None, Sharding::Ddp],
+        vec![Sharding::Zero1, Sharding::Zero2],
+        vec![
+            Sharding::NoShard,
+            Sharding::FullShard,
+            Sharding::ShardGradOp,
+            Sharding::HybridShard,
+            Sharding::HybridShardZero2,
+        ],
+    ];
+    holds(40, (cases(), proptest::sample::select(engines.to_vec())), |(case, engine)| {
         let alone = case.laid(|l| {
             (l.data_parallel_replicate, l.data_parallel_shard, l.context_parallel) = (1, 1, 1);
             (l.tensor_parallel, l.pipeline_parallel, l.expert_parallel) = (1, 1, 1);
-            l.offload.clear();
+            (l.offload, l.gradient_as_bucket_view) = (Vec::new(), false);
         });
-        let (plain, sharded) =
-            (alone.laid(|l| l.sharding = Sharding::None), alone.laid(|l| l.sharding = sharding));
-        let (a, b) = (states(&plain), states(&sharded));
-        prop_assert!(alike(a, b), "{sharding}: {b}, alone {a}");
+        let first = states(&alone.laid(|l| l.sharding = engine[0]));
+        for &sharding in &engine {
+            let now = states(&alone.laid(|l| l.sharding = sharding));
+            prop_assert!(alike(first, now), "{sharding}: {now}, {}: {first}", engine[0]);
+        }
         Ok(())
     });
 }

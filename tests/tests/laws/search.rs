@@ -104,7 +104,7 @@ fn the_plan_chosen_is_the_estimate_of_its_layout() {
             prop_assert!(alone == answer.best, "an estimate of the plan's layout says something else");
             if let Some(line) = answer.ranked.first() {
                 prop_assert!(alike(line.step_time.get(), alone.step.total().get()));
-                prop_assert!(alike(line.memory.get(), alone.memory.needed.get()));
+                prop_assert!(alike(line.memory.get(), alone.memory.device.total().get()));
                 prop_assert_eq!(line.verdict, alone.fit.verdict);
             }
         }

@@ -14,7 +14,7 @@ const ROUNDING: f64 = 1.0 + 1e-9;
 
 #[test]
 fn terms_are_those_of_the_times_and_shares_are_shares() {
-    holds(60, cases(), |case| {
+    holds(40, cases(), |case| {
         let report = step::estimate(&case.model, &case.recipe, &case.layout, &case.batch, &case.cluster);
         let total = case.times().total();
         prop_assert!(alike(report.total().get(), total), "{} {total}", report.total());
@@ -28,7 +28,7 @@ fn terms_are_those_of_the_times_and_shares_are_shares() {
 
 #[test]
 fn recompute_is_never_faster() {
-    holds(60, cases(), |case| {
+    holds(40, cases(), |case| {
         let with = |recompute| case.laid(|l| (l.recompute, l.recompute_every) = (recompute, 1)).times().total();
         let (none, selective, full) =
             (with(Recompute::None), with(Recompute::Selective), with(Recompute::Full));
@@ -40,7 +40,7 @@ fn recompute_is_never_faster() {
 
 #[test]
 fn faster_links_and_memory_are_never_slower() {
-    holds(60, (cases(), 1.0..=4.0_f64), |(case, times)| {
+    holds(40, (cases(), 1.0..=4.0_f64), |(case, times)| {
         let setting = case.setting();
         let plain = setting.times(&case.layout).total();
         let mut faster = setting;
@@ -68,12 +68,14 @@ fn faster_links_and_memory_are_never_slower() {
 
 #[test]
 fn one_rank_exchanges_nothing() {
-    holds(60, (cases(), word(Sharding::ALL)), |(mut case, sharding)| {
+    holds(40, (cases(), word(Sharding::ALL)), |(mut case, sharding)| {
         (case.cluster.nodes, case.cluster.gpus_per_node) = (1, 1);
         let alone = case.laid(|l| {
             l.sharding = sharding;
             (l.data_parallel_replicate, l.data_parallel_shard, l.context_parallel) = (1, 1, 1);
             (l.tensor_parallel, l.pipeline_parallel, l.expert_parallel) = (1, 1, 1);
+            // Parameters on the host come over its link whatever the ranks.
+            l.offload.clear();
         });
         let t = alone.times();
         let exchanged = t.tensor + t.context + t.expert + t.sharded + t.data + t.send + t.bubble;
@@ -92,7 +94,7 @@ fn share(case: &Case, micro_batches: u64) -> f64 {
 
 #[test]
 fn the_bubble_is_a_share_that_falls_with_more_micro_batches() {
-    holds(60, (cases(), word(Schedule::ALL), 1_u64..=6), |(case, schedule, least)| {
+    holds(40, (cases(), word(Schedule::ALL), 1_u64..=6), |(case, schedule, least)| {
         let layers = case.model.layers();
         let case = case.laid(|l| {
             l.pipeline_schedule = schedule;
@@ -113,7 +115,7 @@ fn the_bubble_is_a_share_that_falls_with_more_micro_batches() {
 fn the_closed_forms_of_the_bubble_are_never_below_nought() {
     let time = 0.0..=10.0_f64;
     let stage = (time.clone(), time.clone(), time);
-    holds(2000, (word(Schedule::ALL), 1_u32..=64, 1_u32..=8, 1_u32..=256, stage), |(s, p, v, m, (f, b, w))| {
+    holds(1000, (word(Schedule::ALL), 1_u32..=64, 1_u32..=8, 1_u32..=256, stage), |(s, p, v, m, (f, b, w))| {
         let mean = Stage { forward: f, backward_input: b, backward_weight: w };
         let (p, v, m) = (f64::from(p), f64::from(v), f64::from(m));
         let idle = bubble(s, p, v, m, &mean);
@@ -128,7 +130,7 @@ fn the_closed_forms_of_the_bubble_are_never_below_nought() {
 
 #[test]
 fn remedies_help_as_told() {
-    holds(60, cases(), |case| {
+    holds(40, cases(), |case| {
         let case = case.laid(|l| l.recompute = Recompute::Full);
         let of = |c: &Case| step::estimate(&c.model, &c.recipe, &c.layout, &c.batch, &c.cluster);
         let report = of(&case);
