@@ -31,5 +31,7 @@ pub use estimate::estimate;
 pub use outlook::{CheckpointOutlook, Deadline, LossOutlook, OfferLine, RunOutlook, ServingOutlook, Spread};
 pub use plan::plan;
 pub use request::{CatalogRequest, DescribeModelRequest, EstimateRequest, PlanRequest, SCHEMA_VERSION};
-pub use run::{Checkpointing, Expenses, Faults, Hazard, LossPolicy, Owned, Run, SaveMode, Serving};
+pub use run::{
+    Checkpointing, Expenses, Faults, Hazard, LossPolicy, NodeCount, Owned, Run, SaveMode, Serving,
+};
 pub use verbs::{VERBS, call, call_json, call_text};

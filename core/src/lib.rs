@@ -39,6 +39,8 @@ mod quantity;
 mod read;
 pub mod search;
 pub mod step;
+#[cfg(feature = "proptest")]
+pub mod strategies;
 mod term;
 mod vocabulary;
 pub mod workload;

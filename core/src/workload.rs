@@ -16,6 +16,8 @@ pub use block::{
     Table,
 };
 pub use model::{Model, ModelSpec, ModelSummary, ParameterCounts};
+#[cfg(feature = "proptest")]
+pub(crate) use families::names as family_names;
 pub use presets::{preset_config, preset_names};
 pub use recipe::{
     AdapterKind, AttentionKernel, BaseQuantization, Batch, Compute, Dtype, Framework, Kernels, Lora,

@@ -172,7 +172,7 @@ pub fn serving_cost(
     load: &ServingLoad,
 ) -> Result<Option<ServingCost>> {
     load.validate().map_err(|e| e.under("load"))?;
-    in_range("gpu.memory", gpu.memory.get(), 1e6, 1e15)?;
+    in_range("gpu.memory", gpu.memory.get(), 1e6, 2e15)?;
     in_range("gpu.bandwidth", gpu.bandwidth.get(), 1e6, 1e16)?;
     in_range("gpu.compute", gpu.compute.get(), 1e6, 1e19)?;
     in_range("gpu.price", gpu.price.get(), 0.0, 1e3)?;

@@ -71,6 +71,7 @@ impl MemoryReport {
         self.allocated_interval80 = interval::around(self.allocated, interval::ALLOCATED);
         self.reserved_interval80 = interval::around(self.reserved.total(), interval::RESERVED);
         self.device_interval80 = interval::around(self.device.total(), interval::DEVICE);
+        self.needed_interval80 = interval::around(self.needed, interval::NEEDED);
         self
     }
 

@@ -268,7 +268,7 @@ impl<'a> Stage<'a> {
             }
         }
         let states = States::of(&total, recipe, layout);
-        let transients = Transients::of(&mut runs, &total, &states, recipe, layout, &mode);
+        let mut transients = Transients::of(&mut runs, &total, &states, recipe, layout, &mode);
         let both = model.tied && share.first && share.last && !frozen;
         let table = if both { runs.first().map_or(0.0, |r| r.weights.tables) } else { 0.0 };
         if both {
@@ -277,7 +277,9 @@ impl<'a> Stage<'a> {
                 match run.kind {
                     BlockKind::Head => run.unit.gradients = run.bytes.weight_grads,
                     BlockKind::Embedding => {
-                        run.unit.gradients -= (table * mode.weight).min(run.unit.gradients);
+                        let shared = (table * mode.weight).min(run.unit.gradients);
+                        run.unit.gradients -= shared;
+                        transients.share_root(&run.unit, shared);
                     }
                     _ => {}
                 }

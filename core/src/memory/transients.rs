@@ -56,6 +56,14 @@ pub(super) fn gradients_join(recipe: &Recipe, layout: &Layout, accumulates: bool
 }
 
 impl Transients {
+    /// The gradient of a table that two blocks share is there once: what a block of the root does not
+    /// make by itself is not among the root's.
+    pub(super) fn share_root(&mut self, unit: &Unit, shared: f64) {
+        if unit.gathered + unit.resident == 0.0 {
+            self.root_gradients = (self.root_gradients - shared).max(0.0);
+        }
+    }
+
     /// The transients of a stage; fills in the units of its runs.
     pub(super) fn of(
         runs: &mut [Run],

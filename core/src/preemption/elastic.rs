@@ -6,9 +6,9 @@ use shardwise_derive::{FromJson, ToJson};
 
 use super::availability::Start;
 use super::hyperexponential::Hyperexponential;
-use super::outlook::{Outlook, RestartJob};
+use super::outlook::{NEVER, Outlook, RestartJob};
 use super::regime::Regimes;
-use crate::error::{Error, ErrorCode, Result, in_range};
+use crate::error::{Result, in_range};
 use crate::quantity::Seconds;
 
 /// Most nodes of an elastic gang: the chain has up to three states per node count.
@@ -116,7 +116,8 @@ impl Elastic {
     /// moment count as there.
     ///
     /// # Errors
-    /// If a field is outside its range, or segments so outlast the nodes that it never ends.
+    /// If a field is outside its range. That segments so outlast the nodes that it never ends is an
+    /// answer.
     pub fn outlook(&self, job: &RestartJob) -> Result<ElasticOutlook> {
         self.validate().map_err(|e| e.under("elastic"))?;
         job.validate().map_err(|e| e.under("job"))?;
@@ -126,7 +127,7 @@ impl Elastic {
         let steady = self.stage(job, interval, job.save.get());
         let ending = self.stage(job, last, 0.0);
         let (Some(steady), Some(ending)) = (steady, ending) else {
-            return Err(never(job));
+            return Ok(self.never(job));
         };
         let zero = Moments::zero(steady.size());
         let mut now = ending.back(&zero);
@@ -144,7 +145,7 @@ impl Elastic {
         let variance = (second - mean * mean).max(0.0) * (1.0 + beyond / f64::from(solved.max(1)));
         let expected = mean + beyond * at(&step.mean) + job.provision.get();
         if !expected.is_finite() || expected > 1e13 {
-            return Err(never(job));
+            return Ok(self.never(job));
         }
         Ok(ElasticOutlook {
             undisturbed: job.undisturbed(),
@@ -156,6 +157,16 @@ impl Elastic {
                     + job.provision.get() * f64::from(self.nodes),
             ),
         })
+    }
+
+    /// Segments outlast every spell of too many nodes: an answer, with times of 300,000 years.
+    fn never(&self, job: &RestartJob) -> ElasticOutlook {
+        ElasticOutlook {
+            undisturbed: job.undisturbed(),
+            expected: Seconds::of(NEVER),
+            deviation: Seconds::ZERO,
+            node_time: Seconds::of(NEVER * f64::from(self.nodes)),
+        }
     }
 
     fn index(&self, state: State) -> usize {
@@ -240,10 +251,6 @@ impl Elastic {
             (back, share)
         })
     }
-}
-
-fn never(job: &RestartJob) -> Error {
-    Error::new("job.interval", ErrorCode::Conflict, job.interval, "an interval that some spell outlasts")
 }
 
 struct Outcome {

@@ -14,14 +14,16 @@ use shardwise_derive::{FromJson, ToJson};
 
 use super::availability::{Availability, Start};
 use super::regime::{PHASES, Regimes};
-use super::transform::{C, Column, Matrix, Row, along, diagonal, euler, expc, power, product, real, settled};
+use super::transform::{
+    C, Column, Matrix, Row, along, diagonal, euler, expc, power, product, real, series, settled,
+};
 use crate::error::{Result, in_range};
 use crate::quantity::{Seconds, count};
 
 /// Most checkpoints of a run.
 const MOST_SEGMENTS: f64 = 2e4;
 /// Times beyond 300,000 years: the job does not end.
-const NEVER: f64 = 1e13;
+pub(super) const NEVER: f64 = 1e13;
 
 /// A job that saves its state now and then, and begins again from the last saved state.
 ///
@@ -359,9 +361,9 @@ impl Outlook {
         if self.process.is_none() || self.probability_within(weights, base) >= p {
             return if self.process.is_none() { mean } else { base };
         }
-        // A width that the base does not swallow: doubled, it grows.
-        let width = (mean - base).max(1e-9).max(1e-12 * base);
-        let (mut low, mut high) = (base, base + 2.0 * width);
+        // At least wide enough to be told from nothing beside the base, or it would never grow.
+        let least = 1e-9 * base.max(1.0);
+        let (mut low, mut high) = (base, base + 2.0 * (mean - base).max(least));
         while self.probability_within(weights, high) < p && high < NEVER {
             high = base + 2.0 * (high - base);
         }
@@ -520,11 +522,11 @@ impl Outlook {
             return C::new(f64::NAN, f64::NAN);
         };
         if self.patience.is_some() {
-            for done in 0..count {
-                let left = work - f64::from(done) * interval;
-                total += (level * exit).x * leave_start * on_demand_rest(left);
-                level = along(&level, &step);
-            }
+            // The exit after i of `count` segments leaves the rest of them to firm machines.
+            let firm = expc(-marks.on_demand_productive * (interval + save));
+            let (whole, exits) = series(&step, firm, count);
+            total += (along(&level, &exits) * exit).x * leave_start * firm * on_demand_rest(last);
+            level = along(&level, &whole);
             total += (level * exit_last).x * leave_start * on_demand_rest(last);
         } else {
             level = along(&level, &power(step, count));

@@ -79,7 +79,7 @@ pub(super) fn find(model_type: &str) -> Option<&'static Family> {
     FAMILIES.iter().find(|f| f.name == model_type)
 }
 
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     FAMILIES.iter().map(|f| f.name)
 }
 
