@@ -377,15 +377,13 @@ impl Layout {
     /// Checks the degrees, each by itself and together.
     pub(crate) fn validate(&self) -> Result<()> {
         self.in_ranges()?;
-        if self.expert_parallel > 1
-            && !(self.data_parallel() * self.context_parallel * self.tensor_parallel)
-                .is_multiple_of(self.expert_parallel)
-        {
+        let sharing = self.data_parallel() * self.context_parallel * self.tensor_parallel;
+        if self.expert_parallel > 1 && !sharing.is_multiple_of(self.expert_parallel) {
             return Err(Error::new(
                 "expert_parallel",
                 ErrorCode::Conflict,
                 self.expert_parallel,
-                "a divisor of data x context x tensor ranks",
+                format!("a divisor of the {sharing} data x context x tensor ranks"),
             ));
         }
         Ok(())

@@ -5,6 +5,7 @@ pub mod cases;
 pub mod conformance;
 pub mod document;
 pub mod flops;
+pub mod library;
 pub mod memory;
 pub mod oracle;
 pub mod params;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::answer::{Change, PlanWarning, Rejection};
 use super::plan::Site;
 use super::text::plan_name;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result, entry};
 use crate::layout::{Layout, Recompute, Schedule, Sharding};
 use crate::order::sort_by;
 use crate::quantity::{Bytes, Seconds, Usd};
@@ -97,8 +97,9 @@ impl<'a> Explain<'a> {
     pub(super) fn why_not(&self, asked: &[Layout]) -> Result<Vec<Rejection>> {
         asked
             .iter()
-            .map(|layout| {
-                let layout = self.whole(layout, "why_not")?;
+            .enumerate()
+            .map(|(i, layout)| {
+                let layout = self.whole(layout, &entry("why_not", i))?;
                 Ok(if &layout == self.best {
                     Rejection {
                         name: plan_name(&layout),

@@ -243,7 +243,12 @@ impl Elastic {
 }
 
 fn never(job: &RestartJob) -> Error {
-    Error::new("job.interval", ErrorCode::Conflict, job.interval, "an interval that some spell outlasts")
+    Error::new(
+        "job.interval",
+        ErrorCode::Conflict,
+        job.interval,
+        "an interval that some spell between losses outlasts",
+    )
 }
 
 struct Outcome {

@@ -141,12 +141,12 @@ impl Search {
             ("expert_parallel", &self.expert_parallel),
             ("recompute_every", &self.recompute_every),
         ] {
-            for &n in list {
-                in_range(name, n as f64, 1.0, 1e6)?;
+            for (i, &n) in list.iter().enumerate() {
+                in_range("", n as f64, 1.0, 1e6).map_err(|e| e.entry(name, i))?;
             }
         }
-        for &n in &self.nodes {
-            in_range("nodes", f64::from(n), 1.0, 1e6)?;
+        for (i, &n) in self.nodes.iter().enumerate() {
+            in_range("", f64::from(n), 1.0, 1e6).map_err(|e| e.entry("nodes", i))?;
         }
         if let Some([low, high]) = self.global_batch_range {
             in_range("global_batch_range[0]", low as f64, 1.0, high as f64)?;
