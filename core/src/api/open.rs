@@ -217,6 +217,6 @@ mod tests {
             assert!(bill(&one) >= least, "{nodes} nodes");
         }
         let without = PlanRequest { run: Run::default(), ..request("expected_cost") };
-        assert_eq!(plan(&without).unwrap_err().field, "search");
+        assert_eq!(plan(&without).unwrap_err().field, "search.objective");
     }
 }
