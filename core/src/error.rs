@@ -50,22 +50,56 @@ pub struct Fault {
     pub given: String,
     /// What is allowed there.
     pub allowed: String,
+    #[cfg(feature = "origins")]
+    origin: Origin,
 }
 
+/// The line of the source that raised a fault. Two faults that say the same are equal wherever
+/// they were raised.
+#[cfg(feature = "origins")]
+#[derive(Clone, Copy, Debug)]
+struct Origin(&'static core::panic::Location<'static>);
+
+#[cfg(feature = "origins")]
+impl PartialEq for Origin {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+#[cfg(feature = "origins")]
+impl Eq for Origin {}
+
 impl Error {
+    #[cfg_attr(feature = "origins", track_caller)]
     pub(crate) fn new(
         field: impl Into<String>,
         code: ErrorCode,
         given: impl fmt::Display,
         allowed: impl Into<String>,
     ) -> Self {
-        Self::of(field.into(), code, &given, allowed.into())
+        Self::boxed(field.into(), code, &given, allowed.into())
     }
 
     #[cold]
     #[inline(never)]
-    fn of(field: String, code: ErrorCode, given: &dyn fmt::Display, allowed: String) -> Self {
-        Self(Box::new(Fault { field, code, given: shorten(given.to_string()), allowed }))
+    #[cfg_attr(feature = "origins", track_caller)]
+    fn boxed(field: String, code: ErrorCode, given: &dyn fmt::Display, allowed: String) -> Self {
+        Self(Box::new(Fault {
+            field: shorten(field),
+            code,
+            given: shorten(given.to_string()),
+            allowed,
+            #[cfg(feature = "origins")]
+            origin: Origin(core::panic::Location::caller()),
+        }))
+    }
+
+    /// The line of the source that raised it, for the test that every such line has a case.
+    #[cfg(feature = "origins")]
+    #[must_use]
+    pub fn origin(&self) -> &'static core::panic::Location<'static> {
+        self.origin.0
     }
 
     /// The error as JSON text: its fields, and the whole as a sentence.
@@ -81,7 +115,26 @@ impl Error {
     pub(crate) fn under(mut self, parent: &str) -> Self {
         let dot =
             if self.field.is_empty() || self.field.starts_with('[') || parent.is_empty() { "" } else { "." };
-        self.0.field = [parent, dot, &self.field].concat();
+        self.0.field = [&shorten(parent.to_owned()), dot, &self.field].concat();
+        self
+    }
+
+    /// The same fault within an entry of a list.
+    #[must_use]
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn entry(self, list: &str, index: usize) -> Self {
+        self.under(&entry(list, index))
+    }
+
+    /// The same fault where what is checked as `from` was given as `to`.
+    #[must_use]
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn moved(mut self, from: &str, to: &str) -> Self {
+        if let Some(rest) = self.field.strip_prefix(from) {
+            self.0.field = [to, rest].concat();
+        }
         self
     }
 }
@@ -122,7 +175,7 @@ impl Serialize for Error {
 
 impl ToJson for Error {
     fn write(&self, out: &mut String) {
-        let Fault { field, code, given, allowed } = &**self;
+        let Fault { field, code, given, allowed, .. } = &**self;
         object(
             out,
             &[
@@ -173,10 +226,39 @@ fn shorten(given: String) -> String {
 }
 
 /// `Ok` when `low <= value <= high`, else an error that names the field and the range.
+#[cfg_attr(feature = "origins", track_caller)]
 pub(crate) fn in_range(field: &str, value: f64, low: f64, high: f64) -> Result<f64> {
     if value >= low && value <= high {
         Ok(value)
     } else {
-        Err(Error::new(field, ErrorCode::OutOfRange, value, format!("a number from {low} to {high}")))
+        let allowed = ["a number from ", &bound(low), " to ", &bound(high)].concat();
+        Err(Error::new(field, ErrorCode::OutOfRange, value, allowed))
     }
+}
+
+/// `Ok` when a list is not too short and not too long.
+#[cfg_attr(feature = "origins", track_caller)]
+pub(crate) fn entries(field: &str, given: usize, low: usize, high: usize) -> Result<()> {
+    if (low..=high).contains(&given) {
+        return Ok(());
+    }
+    let allowed = ["a list of ", &low.to_string(), " to ", &high.to_string()].concat();
+    Err(Error::new(field, ErrorCode::OutOfRange, format_args!("a list of {given}"), allowed))
+}
+
+/// A bound as one says it: large powers of ten by their exponent.
+fn bound(bound: f64) -> String {
+    let (mut rest, mut exponent) = (bound, 0);
+    while rest >= 10.0 && exponent < 99 {
+        rest /= 10.0;
+        exponent += 1;
+    }
+    if exponent > 6 && rest < 1.0 + 1e-9 { format!("1e{exponent}") } else { bound.to_string() }
+}
+
+/// The path of an entry of a list.
+#[cold]
+#[inline(never)]
+pub(crate) fn entry(list: &str, index: usize) -> String {
+    [list, "[", &index.to_string(), "]"].concat()
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use shardwise_derive::{FromJson, ToJson};
 
 use crate::error::{Error, ErrorCode, Result, in_range};
+pub use crate::pipeline::Schedule;
 use crate::vocabulary::vocabulary;
 
 vocabulary! {
@@ -77,26 +78,6 @@ impl Sharding {
     pub const fn shards(self) -> bool {
         !matches!(self, Self::None | Self::Ddp | Self::NoShard)
     }
-}
-
-vocabulary! {
-    /// The order in which a pipeline runs its micro-batches.
-    Schedule {
-        /// All forwards, then all backwards (Huang 2019).
-        Gpipe = "gpipe",
-        /// One forward, one backward (Narayanan 2021).
-        OneFOneB = "1f1b",
-        /// 1F1B over several model chunks per rank (Narayanan 2021).
-        Interleaved = "interleaved_1f1b",
-        /// Weight gradients fill the bubble, memory of 1F1B (Qi 2024).
-        ZeroBubbleH1 = "zero_bubble_h1",
-        /// Weight gradients fill the bubble, up to twice the memory of 1F1B (Qi 2024).
-        ZeroBubbleH2 = "zero_bubble_h2",
-        /// Two chunks in a V per rank (Qi 2024b).
-        ZeroBubbleV = "zero_bubble_v",
-        /// Two directions at once (DeepSeek-AI 2024).
-        DualPipe = "dualpipe",
-    } default OneFOneB
 }
 
 vocabulary! {
@@ -377,15 +358,13 @@ impl Layout {
     /// Checks the degrees, each by itself and together.
     pub(crate) fn validate(&self) -> Result<()> {
         self.in_ranges()?;
-        if self.expert_parallel > 1
-            && !(self.data_parallel() * self.context_parallel * self.tensor_parallel)
-                .is_multiple_of(self.expert_parallel)
-        {
+        let sharing = self.data_parallel() * self.context_parallel * self.tensor_parallel;
+        if self.expert_parallel > 1 && !sharing.is_multiple_of(self.expert_parallel) {
             return Err(Error::new(
                 "expert_parallel",
                 ErrorCode::Conflict,
                 self.expert_parallel,
-                "a divisor of data x context x tensor ranks",
+                format!("a divisor of the {sharing} data x context x tensor ranks"),
             ));
         }
         Ok(())

@@ -3,6 +3,18 @@
 //!
 //! The crate is pure: no I/O, no clock, no threads. Every face (Rust, WASM, Python) calls the
 //! same verbs with the same JSON.
+//!
+//! ```
+//! let request = serde_json::from_str(r#"{
+//!     "model": "llama-3.1-8b", "cluster": "8xH100-SXM-80GB", "seq_len": 8192, "global_batch": 64}"#);
+//! let answer = shardwise::plan(&request.unwrap()).unwrap();
+//! assert!(answer.feasible);
+//! println!("{answer}");
+//! ```
+//!
+//! The `guide` says what each figure is made of ([memory](guide::memory), [step time](guide::step_time),
+//! [cost of a run](guide::run_cost), [search](guide::search)), how to bring machines and models of your
+//! own ([extending](guide::extending)), and how a tool builds on it ([embedding](guide::embedding)).
 
 // Nothing that is read may end in a panic; `unwrap`, `expect` and `panic` are denied in the workspace.
 #![cfg_attr(
@@ -29,6 +41,8 @@ pub mod cluster;
 pub mod collective;
 pub mod compute;
 mod error;
+#[cfg(any(doc, doctest))]
+pub mod guide;
 pub mod layout;
 pub mod ledger;
 pub mod memory;

@@ -2,4 +2,5 @@
 
 mod schedule;
 
-pub use schedule::{Stage, bubble};
+pub(crate) use schedule::Chunks;
+pub use schedule::{Schedule, Stage, bubble};

@@ -92,7 +92,10 @@ fn unknown<'a>(map: &'a Map<String, Value>, shape: &Shape) -> Option<&'a str> {
 
 #[cold]
 fn unknown_field(field: &str, shape: &Shape) -> Error {
-    let allowed = ["the fields ", &shape.names.join(", ")].concat();
+    let allowed = match (shape.names, shape.tag) {
+        ([], Some(tag)) => ["no field besides ", tag].concat(),
+        (names, _) => ["the fields ", &names.join(", ")].concat(),
+    };
     // Every path names something.
     let field = if field.is_empty() { "\"\"" } else { field };
     Error::new(field, ErrorCode::UnknownField, "a field of that name", allowed)
@@ -126,7 +129,7 @@ pub(crate) fn tag(value: &Value, tag: &'static str, known: &'static [&'static st
 fn list(value: &Value, item: &mut dyn FnMut(&Value) -> Result<()>) -> Result<()> {
     let Value::Array(items) = value else { return Err(wrong(value, "a list")) };
     for (i, given) in items.iter().enumerate() {
-        item(given).map_err(|e| e.under(&format!("[{i}]")))?;
+        item(given).map_err(|e| e.entry("", i))?;
     }
     Ok(())
 }
@@ -134,6 +137,7 @@ fn list(value: &Value, item: &mut dyn FnMut(&Value) -> Result<()>) -> Result<()>
 /// A value of the wrong type.
 #[cold]
 #[inline(never)]
+#[cfg_attr(feature = "origins", track_caller)]
 pub(crate) fn wrong(given: &Value, allowed: &str) -> Error {
     Error::new("", ErrorCode::WrongType, Given(given), allowed)
 }
@@ -288,7 +292,12 @@ impl<T: FromJson, const N: usize> FromJson for [T; N] {
     fn read(&mut self, value: &Value) -> Result<()> {
         let given = value.as_array().map_or(N, Vec::len);
         if given != N {
-            return Err(Error::new("", ErrorCode::OutOfRange, given, format!("a list of {N} numbers")));
+            return Err(Error::new(
+                "",
+                ErrorCode::OutOfRange,
+                format_args!("a list of {given}"),
+                format!("a list of {N}"),
+            ));
         }
         let mut places = self.iter_mut();
         list(value, &mut |item| places.next().map_or(Ok(()), |place| place.read(item)))

@@ -5,6 +5,7 @@ mod block;
 mod config;
 mod families;
 mod model;
+mod optimizer;
 mod presets;
 mod recipe;
 mod runtime;
@@ -18,10 +19,12 @@ pub use block::{
 pub use model::{Model, ModelSpec, ModelSummary, ParameterCounts};
 #[cfg(feature = "proptest")]
 pub(crate) use families::names as family_names;
+pub use optimizer::Optimizer;
+pub(crate) use optimizer::{Home, Temporaries};
 pub use presets::{preset_config, preset_names};
 pub use recipe::{
     AdapterKind, AttentionKernel, BaseQuantization, Batch, Compute, Dtype, Framework, Kernels, Lora,
-    LossKernel, Method, Optimizer, Qat, QatScheme, Recipe, Versions,
+    LossKernel, Method, Qat, QatScheme, Recipe, Versions,
 };
 pub use runtime::{Backend, Compression, Dispatch, Runtime};
 pub use traced::{BackwardInstant, BytesLine, Regimes, TracedBytes, TracedPart, TracedPeaks};

@@ -1,5 +1,6 @@
 """The shared cases: the same bytes as from every other face."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -30,3 +31,24 @@ def test_a_case(path):
     text = path.with_suffix(".answer.txt")
     if text.exists():
         assert shardwise.call_text(verb, request) == text.read_text(encoding="utf-8")
+
+
+def refusals():
+    """The refusals of every file: place, verb, request, what is said."""
+    for path in sorted((CASES.parent / "errors").iterdir()):
+        lines = path.read_text(encoding="utf-8").split("\n")
+        for i, line in enumerate(lines):
+            if line and not line.startswith("    "):
+                verb, _, request = line.partition(" ")
+                yield f"{path.name}:{i + 1}", verb, request, lines[i + 1][4:]
+
+
+def test_every_refusal_says_the_kept_words():
+    seen = 0
+    for place, verb, request, kept in refusals():
+        with pytest.raises(shardwise.Error) as caught:
+            shardwise.call(verb, request)
+        error = json.loads(caught.value.args[0])
+        assert f"{error['code']}: {error['message']}" == kept, place
+        seen += 1
+    assert seen >= 400

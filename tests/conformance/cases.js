@@ -24,3 +24,22 @@ export const cases = readdirSync(folder)
         };
       }),
   );
+
+/** The refusals of `errors/`: file, line, verb, request text, what is said. */
+export const refusals = readdirSync(new URL("errors", import.meta.url))
+  .sort()
+  .flatMap((file) => {
+    const lines = readFileSync(new URL(`errors/${file}`, import.meta.url), "utf8").split("\n");
+    return lines.flatMap((line, i) => {
+      if (line === "" || line.startsWith("    ")) return [];
+      const space = line.indexOf(" ");
+      const [verb, request] = [line.slice(0, space), line.slice(space + 1)];
+      return [{ file, line: i + 1, verb, request, said: lines[i + 1].slice(4) }];
+    });
+  });
+
+/** What an answer says, as the files of refusals keep it. */
+export function said(answer) {
+  const { error } = JSON.parse(answer);
+  return error ? `${error.code}: ${error.message}` : "accepted";
+}

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { open } from "./browser.js";
-import { cases } from "./cases.js";
+import { cases, refusals, said } from "./cases.js";
 
 const { tab, faults, close } = await open(
   fileURLToPath(new URL("../..", import.meta.url)),
@@ -24,5 +24,19 @@ for (const { verb, name, request, answer, prose } of cases) {
     if (prose !== null) assert.equal(text, prose);
   });
 }
+
+test("every refusal says the kept words", async () => {
+  const answers = await tab.evaluate(
+    async (asked) => {
+      const shardwise = await globalThis.shardwise;
+      return asked.map(([verb, request]) => shardwise.call(verb, request));
+    },
+    refusals.map(({ verb, request }) => [verb, request]),
+  );
+  assert.deepEqual(
+    answers.map(said),
+    refusals.map((refusal) => refusal.said),
+  );
+});
 
 test("the page had no faults", () => assert.deepEqual(faults, []));

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { load } from "shardwise";
-import { cases } from "./cases.js";
+import { cases, refusals, said } from "./cases.js";
 
 const shardwise = await load();
 
@@ -14,6 +14,13 @@ for (const { verb, name, request, answer, prose } of cases) {
     if (prose !== null) assert.equal(shardwise.callText(verb, request), prose);
   });
 }
+
+test("every refusal says the kept words", () => {
+  assert.ok(refusals.length >= 400, `${refusals.length} found`);
+  for (const { file, line, verb, request, said: kept } of refusals) {
+    assert.equal(said(shardwise.call(verb, request)), kept, `${file}:${line}`);
+  }
+});
 
 test("ask gives the same by value", () => {
   const { request, answer } = cases.find(({ verb }) => verb === "estimate");

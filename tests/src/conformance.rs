@@ -17,6 +17,67 @@ pub struct Case {
     pub prose: PathBuf,
 }
 
+/// A request that is refused, and what is said of it.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    /// The verb.
+    pub verb: String,
+    /// The request, as text.
+    pub request: String,
+    /// The kept `CODE: MESSAGE`.
+    pub said: String,
+}
+
+/// The refusals of one file.
+#[derive(Clone, Debug)]
+pub struct Refusals {
+    /// The file.
+    pub path: PathBuf,
+    /// In its order.
+    pub cases: Vec<Refusal>,
+}
+
+impl Refusals {
+    /// The file's text.
+    pub fn text(&self) -> String {
+        let block = |r: &Refusal| format!("{} {}\n    {}\n", r.verb, r.request, r.said);
+        self.cases.iter().map(block).collect()
+    }
+}
+
+/// What the core says now, as the files keep it.
+pub fn said(verb: &str, request: &str) -> String {
+    match shardwise::call(verb, request) {
+        Ok(_) => "accepted".to_owned(),
+        Err(error) => {
+            format!("{}: {error}", serde_json::to_value(error.code).unwrap_or_default()).replacen('"', "", 2)
+        }
+    }
+}
+
+/// All files of refusals, in the order of their names.
+///
+/// # Errors
+/// The folder or a file cannot be read.
+pub fn refusals() -> io::Result<Vec<Refusals>> {
+    let mut files = Vec::new();
+    for path in sorted(&Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/errors"))? {
+        let text = fs::read_to_string(&path)?;
+        let mut cases = Vec::new();
+        for line in text.lines() {
+            match line.strip_prefix("    ") {
+                Some(said) => cases.last_mut().map(|r: &mut Refusal| said.clone_into(&mut r.said)),
+                None => line.split_once(' ').map(|(verb, request)| {
+                    let (verb, request) = (verb.to_owned(), request.to_owned());
+                    cases.push(Refusal { verb, request, said: String::new() });
+                }),
+            };
+        }
+        files.push(Refusals { path, cases });
+    }
+    Ok(files)
+}
+
 /// All cases, in the order of their names.
 ///
 /// # Errors

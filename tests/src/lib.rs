@@ -5,6 +5,7 @@ pub mod cases;
 pub mod conformance;
 pub mod document;
 pub mod flops;
+pub mod library;
 pub mod memory;
 pub mod oracle;
 pub mod outside;
@@ -16,13 +17,7 @@ pub mod shapes;
 pub mod spot;
 pub mod throughput;
 
-/// The documents whose examples run as tests.
+/// The front page, whose Rust example runs as a test.
 #[cfg(doctest)]
-mod documents {
-    #[doc = include_str!("../../docs/memory.md")]
-    mod memory {}
-    #[doc = include_str!("../../docs/step-time.md")]
-    mod step_time {}
-    #[doc = include_str!("../../docs/search.md")]
-    mod search {}
-}
+#[doc = include_str!("../../README.md")]
+mod readme {}

@@ -1,6 +1,10 @@
-//! Build steps of shardwise: `cargo xtask wasm`, `schema [--check]`, `update` and `fuzz`.
+//! Build steps of shardwise: `cargo xtask wasm`, `schema [--check]`, `api [--check]`, `package`, `fuzz` and
+//! `update`.
 
+mod api;
 mod fuzz;
+mod glossary;
+mod package;
 mod schema;
 mod typescript;
 mod update;
@@ -10,8 +14,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask wasm             builds wasm/pkg and checks its size
-       cargo xtask schema           writes schema/ from the core's types
+       cargo xtask schema           writes schema/ and the words of docs/glossary.md
        cargo xtask schema --check   fails when schema/ is not what the types say
+       cargo xtask api              writes core/api.txt, the core's public interface
+       cargo xtask api --check      fails when core/api.txt is not what the sources say
+       cargo xtask package          packs the published crates, builds them alone and on the oldest
+                                    dependencies, reads licences and duplicates
        cargo xtask update           writes all that is generated: schema/, Python's types, the kept
                                     answers, docs/cases.md and docs/accuracy.md
        cargo xtask fuzz [TARGET...] [--seconds N] [--keep]
@@ -31,6 +39,9 @@ fn main() -> ExitCode {
         ["schema"] => schema::write(&root()),
         ["schema", "--check"] => schema::check(&root()),
         ["fuzz", words @ ..] => fuzz::run(&root(), words),
+        ["api"] => api::write(&root()),
+        ["api", "--check"] => api::check(&root()),
+        ["package"] => package::check(&root()),
         ["update"] => update::everything(&root()),
         _ => {
             eprintln!("{USAGE}");

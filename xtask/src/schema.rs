@@ -12,7 +12,9 @@ use shardwise::api::{
 };
 use shardwise::{CatalogRows, Error, ModelSummary};
 
-use crate::{Outcome, typescript};
+use crate::{Outcome, glossary, typescript};
+
+const GLOSSARY: &str = "docs/glossary.md";
 
 /// The schemas of one verb.
 pub struct Contract {
@@ -48,8 +50,8 @@ fn contracts() -> Vec<Contract> {
     ]
 }
 
-/// Every generated file by its name.
-fn files() -> Outcome<BTreeMap<String, String>> {
+/// Every generated file by its path.
+fn files(root: &Path) -> Outcome<BTreeMap<String, String>> {
     let contracts = contracts();
     let named: Vec<&str> = contracts.iter().map(|c| c.verb).collect();
     if named != VERBS {
@@ -57,12 +59,17 @@ fn files() -> Outcome<BTreeMap<String, String>> {
     }
     let error = printed::<Error>();
     let mut files = BTreeMap::new();
-    files.insert("types.ts".to_owned(), typescript::render(&contracts, &error)?);
-    files.insert("error.json".to_owned(), text(&error)?);
+    files.insert("schema/types.ts".to_owned(), typescript::render(&contracts, &error)?);
+    files.insert("schema/error.json".to_owned(), text(&error)?);
     for contract in &contracts {
-        files.insert(format!("{}.request.json", contract.verb), text(&contract.request)?);
-        files.insert(format!("{}.answer.json", contract.verb), text(&contract.answer)?);
+        files.insert(format!("schema/{}.request.json", contract.verb), text(&contract.request)?);
+        files.insert(format!("schema/{}.answer.json", contract.verb), text(&contract.answer)?);
     }
+    let schemas =
+        contracts.iter().flat_map(|c| [&c.request, &c.answer]).chain([&error]).map(Schema::as_value);
+    let kept = fs::read_to_string(root.join(GLOSSARY))?;
+    let glossary = glossary::rendered(&kept, schemas).ok_or("the glossary has no place for the words")?;
+    files.insert(GLOSSARY.to_owned(), glossary);
     Ok(files)
 }
 
@@ -70,24 +77,24 @@ fn text(schema: &Schema) -> Outcome<String> {
     Ok(serde_json::to_string_pretty(schema)? + "\n")
 }
 
-/// Writes `schema/`.
+/// Writes `schema/` and the glossary.
 pub fn write(root: &Path) -> Outcome {
-    for (name, text) in files()? {
-        fs::write(root.join("schema").join(name), text)?;
+    for (path, text) in files(root)? {
+        fs::write(root.join(path), text)?;
     }
     Ok(())
 }
 
-/// Compares `schema/` with the types.
+/// Compares them with the types.
 pub fn check(root: &Path) -> Outcome {
-    let stale: Vec<String> = files()?
+    let stale: Vec<String> = files(root)?
         .into_iter()
-        .filter(|(name, text)| fs::read_to_string(root.join("schema").join(name)).ok().as_ref() != Some(text))
-        .map(|(name, _)| name)
+        .filter(|(path, text)| fs::read_to_string(root.join(path)).ok().as_ref() != Some(text))
+        .map(|(path, _)| path)
         .collect();
     if stale.is_empty() {
         println!("schema: as the types say");
         return Ok(());
     }
-    Err(format!("schema/ is stale ({}); run `cargo xtask schema`", stale.join(", ")).into())
+    Err(format!("stale: {}; run `cargo xtask schema`", stale.join(", ")).into())
 }

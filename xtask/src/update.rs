@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::{Outcome, schema};
+use crate::{Outcome, api, schema};
 
 /// Everything generated, in the order in which one follows from another.
 pub fn everything(root: &Path) -> Outcome {
     schema::write(root)?;
+    api::write(root)?;
     // `./check python` makes this environment: the generator formats what it writes.
     run(root, ".venv/bin/python", &["python/tools/generate_types.py"])?;
     for (bin, arguments) in

@@ -281,7 +281,7 @@ impl Workplace<'_> {
             return found.map(|zone| Some(zone.availability.clone())).ok_or_else(|| {
                 let known: Vec<&str> = known.iter().map(|zone| zone.id.as_str()).collect();
                 let (field, code) = ("run.faults.zone", ErrorCode::UnknownName);
-                Error::new(field, code, id, format!("one of: {}", known.join(", ")))
+                Error::new(field, code, format_args!("\"{id}\""), format!("one of: {}", known.join(", ")))
             });
         }
         let Some(trace) = &faults.trace else { return Ok(faults.availability.clone()) };
@@ -474,8 +474,13 @@ impl Workplace<'_> {
             }
             LossPolicy::Shrink => {
                 if nodes > 64 {
-                    let allowed = "at most 64 nodes with the policy shrink";
-                    return Err(Error::new("run.faults.policy", ErrorCode::Conflict, nodes, allowed));
+                    let allowed = "shrink on at most 64 nodes";
+                    return Err(Error::new(
+                        "run.faults.policy",
+                        ErrorCode::Conflict,
+                        format_args!("shrink on {nodes} nodes"),
+                        allowed,
+                    ));
                 }
                 let half = nodes.div_ceil(2);
                 let least_nodes = assumed
@@ -483,7 +488,7 @@ impl Workplace<'_> {
                     .min(nodes);
                 let refill = losing.availability.down.mean;
                 let gang = Elastic { nodes, least_nodes, node_mean_up, gang_loss: 0.0, refill };
-                return gang.outlook(job).map(Prospect::Elastic).map_err(|e| e.under("run.faults"));
+                return gang.outlook(job).map(Prospect::Elastic).map_err(told);
             }
             LossPolicy::Spares => {
                 let pool = SparePool {
@@ -497,13 +502,22 @@ impl Workplace<'_> {
                         "two days until a failed node is back",
                     )),
                 };
-                let chain = pool.outlook(job).map_err(|e| e.under("run.faults"))?;
+                let chain = pool.outlook(job).map_err(told)?;
                 return Ok(Prospect::Chain(Box::new(chain.into())));
             }
         };
         outlook_of(job, &losing.availability, policy)
             .map(|chain| Prospect::Chain(Box::new(chain)))
-            .map_err(|e| e.under("run.faults"))
+            .map_err(told)
+    }
+}
+
+/// The fault of a chain, under the field of the request that led to it.
+fn told(e: Error) -> Error {
+    if e.field == "job.interval" {
+        e.moved("job.interval", "run.checkpoint.interval_s")
+    } else {
+        e.under("run.faults")
     }
 }
 

@@ -9,7 +9,7 @@ use super::estimate::Resolved;
 use super::request::{EstimateRequest, SCHEMA_VERSION, schema_version, version};
 use super::text::plan_name;
 use crate::calibrate::{self, Calibration, Learnt, Observation};
-use crate::error::{Error, ErrorCode, Result, in_range};
+use crate::error::{Error, ErrorCode, Result, entries, in_range};
 use crate::memory;
 use crate::quantity::{Bytes, Seconds};
 use crate::step::Setting;
@@ -99,10 +99,10 @@ pub struct Residual {
 /// A run that cannot be read, or of which nothing was measured; its fields are named under `runs[i]`.
 pub fn calibrate(request: &CalibrateRequest) -> Result<CalibrateAnswer> {
     version(request.schema_version)?;
-    in_range("runs", request.runs.len() as f64, 1.0, 64.0)?;
+    entries("runs", request.runs.len(), 1, 64)?;
     let mut resolved = Vec::new();
     for (i, run) in request.runs.iter().enumerate() {
-        resolved.push(run.resolve().map_err(|e| e.under(&format!("runs[{i}]")))?);
+        resolved.push(run.resolve().map_err(|e| e.entry("runs", i))?);
     }
     let settings: Vec<(&MeasuredRun, &Resolved, Setting<'_>)> = request
         .runs
@@ -182,7 +182,12 @@ impl MeasuredRun {
             in_range("allocated", b.get(), 1e6, 1e15)?;
         }
         if self.step_time.is_none() && self.allocated.is_none() {
-            return Err(Error::new("step_time", ErrorCode::MissingField, "", "step_time, allocated or both"));
+            return Err(Error::new(
+                "step_time",
+                ErrorCode::MissingField,
+                "nothing",
+                "step_time, allocated or both",
+            ));
         }
         if self.estimate.calibration != Calibration::default() {
             let allowed = "none: the fit starts from the published values";

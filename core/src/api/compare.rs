@@ -10,7 +10,7 @@ use super::answer::{EstimateAnswer, Verdict};
 use super::estimate::estimate;
 use super::plan::plan;
 use super::request::{EstimateRequest, PlanRequest, SCHEMA_VERSION, schema_version, version};
-use crate::error::{Error, ErrorCode, Result, in_range};
+use crate::error::{Error, ErrorCode, Result, entries};
 use crate::quantity::{Bytes, Seconds, Usd, thousands};
 use crate::term::Terms;
 use crate::vocabulary::vocabulary;
@@ -122,11 +122,11 @@ pub struct CompareLine {
 /// A request that cannot be read; its fields are named under `requests[i]`.
 pub fn compare(request: &CompareRequest) -> Result<CompareAnswer> {
     version(request.schema_version)?;
-    in_range("requests", request.requests.len() as f64, 2.0, 16.0)?;
+    entries("requests", request.requests.len(), 2, 16)?;
     let mut compared = Vec::new();
     let mut table = Table { columns: request.requests.len(), lines: Vec::new() };
     for (column, contender) in request.requests.iter().enumerate() {
-        let answer = contender.answer().map_err(|e| e.under(&format!("requests[{column}]")))?;
+        let answer = contender.answer().map_err(|e| e.entry("requests", column))?;
         table.fill(column, &answer);
         compared.push(Compared {
             name: contender.name.clone().unwrap_or_else(|| answer.name.clone()),

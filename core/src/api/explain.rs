@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use super::answer::{Change, PlanWarning, Rejection};
 use super::plan::Site;
 use super::text::plan_name;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result, entry};
 use crate::layout::{Layout, Recompute, Schedule, Sharding};
 use crate::order::sort_by;
+use crate::pipeline::Chunks;
 use crate::quantity::{Bytes, Seconds, Usd};
 use crate::search::{Facts, broken, profile};
 use crate::step::{Setting, StepTimes, grown};
@@ -97,8 +98,9 @@ impl<'a> Explain<'a> {
     pub(super) fn why_not(&self, asked: &[Layout]) -> Result<Vec<Rejection>> {
         asked
             .iter()
-            .map(|layout| {
-                let layout = self.whole(layout, "why_not")?;
+            .enumerate()
+            .map(|(i, layout)| {
+                let layout = self.whole(layout, &entry("why_not", i))?;
                 Ok(if &layout == self.best {
                     Rejection {
                         name: plan_name(&layout),
@@ -236,10 +238,7 @@ impl<'a> Explain<'a> {
         }
         if l.pipeline_parallel > 1 {
             for &schedule in profile(self.site.place.recipe.framework).schedules {
-                let chunks = match schedule {
-                    Schedule::Interleaved | Schedule::ZeroBubbleV | Schedule::DualPipe => 2,
-                    _ => 1,
-                };
+                let chunks = if schedule.chunks() == Chunks::One { 1 } else { 2 };
                 if schedule != l.pipeline_schedule {
                     let other = Layout { pipeline_schedule: schedule, pipeline_chunks: chunks, ..l.clone() };
                     out.push((format!("{schedule} instead of {}", l.pipeline_schedule), other));

@@ -5,7 +5,7 @@ use super::estimate::{check_model, resolve_cluster};
 use super::request::PlanRequest;
 use crate::assumption::Assumption;
 use crate::cluster::{Catalog, Cluster, ClusterSpec};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result, entry};
 use crate::layout::Layout;
 use crate::workload::{Batch, Model, Recipe};
 
@@ -45,16 +45,17 @@ fn machines(request: &PlanRequest) -> Result<Vec<(Cluster, Vec<Assumption>)>> {
     let given = resolve_cluster(&request.cluster, &request.catalog)?;
     let gpus = given.0.gpus();
     let mut named = vec![given];
-    for spec in &request.alternatives {
-        named.push(resolve_cluster(spec, &request.catalog).map_err(|e| e.under("alternatives"))?);
+    let moved = |e: Error, list: &str, i: usize| e.moved("cluster", &entry(list, i));
+    for (i, spec) in request.alternatives.iter().enumerate() {
+        named.push(resolve_cluster(spec, &request.catalog).map_err(|e| moved(e, "alternatives", i))?);
     }
-    for name in &search.instances {
+    for (i, name) in search.instances.iter().enumerate() {
         if name == "any" {
             let vendor = named.first().map_or("", |(c, _)| &c.vendor).to_owned();
             named.extend(shapes(request, &vendor, gpus)?);
         } else {
             let shape = resolve_cluster(&ClusterSpec::from(name.as_str()), &request.catalog);
-            named.push(as_many(shape.map_err(|e| e.under("search.instances"))?, gpus));
+            named.push(as_many(shape.map_err(|e| moved(e, "search.instances", i))?, gpus));
         }
     }
     // Repeats go below; many times too many would not even be compared with each other.
@@ -277,6 +278,6 @@ mod tests {
             assert!(bill(&one) >= least, "{nodes} nodes");
         }
         let without = PlanRequest { run: Run::default(), ..request("expected_cost") };
-        assert_eq!(plan(&without).unwrap_err().field, "search");
+        assert_eq!(plan(&without).unwrap_err().field, "search.objective");
     }
 }

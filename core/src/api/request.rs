@@ -126,7 +126,12 @@ pub(super) fn version(given: u32) -> Result<()> {
     if given == SCHEMA_VERSION {
         return Ok(());
     }
-    Err(Error::new("schema_version", ErrorCode::OutOfRange, given, format!("{SCHEMA_VERSION}")))
+    Err(Error::new(
+        "schema_version",
+        ErrorCode::OutOfRange,
+        given,
+        format!("{SCHEMA_VERSION}, the only version this release reads"),
+    ))
 }
 
 impl EstimateRequest {
@@ -169,16 +174,20 @@ impl PlanRequest {
         in_range("alternatives", self.alternatives.len() as f64, 0.0, MOST_ALTERNATIVES)?;
         in_range("why_not", self.why_not.len() as f64, 0.0, MOST_ASKED)?;
         self.search.validate().map_err(|e| e.under("search"))?;
-        let limited = self.search.deadline.is_some()
-            || self.search.budget.is_some()
-            || self.search.objective == Objective::ExpectedCost;
-        if limited && self.run.tokens.is_none() && self.run.steps.is_none() {
-            return Err(Error::new(
-                "search",
-                ErrorCode::Conflict,
-                "a deadline, a budget or an expected bill",
-                "one of these only with run.tokens or run.steps",
-            ));
+        let limited = if self.search.deadline.is_some() {
+            Some(("search.deadline", "a deadline"))
+        } else if self.search.budget.is_some() {
+            Some(("search.budget", "a budget"))
+        } else if self.search.objective == Objective::ExpectedCost {
+            Some(("search.objective", "expected_cost"))
+        } else {
+            None
+        };
+        if let Some((field, given)) =
+            limited.filter(|_| self.run.tokens.is_none() && self.run.steps.is_none())
+        {
+            let allowed = "one only for a run that ends: with run.tokens or run.steps";
+            return Err(Error::new(field, ErrorCode::Conflict, given, allowed));
         }
         self.calibration.validate().map_err(|e| e.under("calibration"))?;
         self.recipe.validate().map_err(|e| e.under("recipe"))?;

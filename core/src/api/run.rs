@@ -341,7 +341,7 @@ impl Run {
         for (i, part) in self.node_counts.iter().enumerate() {
             in_range("nodes", f64::from(part.nodes), 1.0, 1e6)
                 .and_then(|_| in_range("share", part.share, 1e-6, 1.0))
-                .map_err(|e| e.under(&format!("node_counts[{i}]")))?;
+                .map_err(|e| e.entry("node_counts", i))?;
         }
         let field = |code, given: &dyn core::fmt::Display, allowed| {
             Err(Error::new("node_counts", code, given, allowed))
@@ -351,12 +351,18 @@ impl Run {
             return field(ErrorCode::OutOfRange, &format_args!("shares that add up to {sum}"), "1 in all");
         }
         if self.node_counts.len() > 100 {
-            return field(ErrorCode::OutOfRange, &self.node_counts.len(), "at most 100 parts");
+            return field(
+                ErrorCode::OutOfRange,
+                &format_args!("a list of {}", self.node_counts.len()),
+                "a list of 1 to 100",
+            );
         }
         match &self.faults {
-            Some(faults) if faults.policy != LossPolicy::Wait => {
-                field(ErrorCode::Conflict, &faults.policy, "the policy wait where node counts vary")
-            }
+            Some(faults) if faults.policy != LossPolicy::Wait => field(
+                ErrorCode::Conflict,
+                &format_args!("the policy {}", faults.policy),
+                "the policy wait where node counts vary",
+            ),
             _ => Ok(()),
         }
     }

@@ -244,43 +244,47 @@ impl Catalog {
 
     /// Figures in range, and every name that a row uses there.
     fn check(&self) -> Result<()> {
-        let link = |path: &str, field: &str, id: Option<&String>| match id {
-            Some(id) => self.link(id).map(drop).map_err(|e| e.under(field).under(path)),
+        let link = |field: &str, id: Option<&String>| match id {
+            Some(id) => self.link(id).map(drop).map_err(|e| e.under(field)),
             None => Ok(()),
         };
         for row in &self.rows.accelerators {
-            let path = format!("catalog.accelerators[{}]", row.id);
-            row.check(&path)?;
-            link(&path, "link", row.link.as_ref())?;
-            link(&path, "pcie", row.pcie.as_ref())?;
-            link(&path, "host_link", row.host_link.as_ref())?;
-            if let Some(id) = &row.platform {
-                let found = self.platform(id).map(drop);
-                found.ok_or_else(|| {
-                    let ids = self.rows.platforms.iter().map(|row| (0, row.id.as_str()));
-                    unknown("platform", id, ids.collect()).under(&path)
-                })?;
-            }
+            row.check()
+                .and_then(|()| link("link", row.link.as_ref()))
+                .and_then(|()| link("pcie", row.pcie.as_ref()))
+                .and_then(|()| link("host_link", row.host_link.as_ref()))
+                .and_then(|()| self.known_platform(row.platform.as_ref()))
+                .map_err(|e| of_row(e, "accelerators", &row.id))?;
         }
         for row in &self.rows.links {
-            row.check(&format!("catalog.links[{}]", row.id))?;
+            row.check().map_err(|e| of_row(e, "links", &row.id))?;
         }
         for row in &self.rows.platforms {
-            let path = format!("catalog.platforms[{}]", row.id);
-            row.check(&path)?;
-            link(&path, "network", Some(&row.network))?;
+            row.check()
+                .and_then(|()| link("network", Some(&row.network)))
+                .map_err(|e| of_row(e, "platforms", &row.id))?;
         }
         for row in &self.rows.instances {
-            let path = format!("catalog.instances[{}]", row.name);
-            row.check(&path)?;
-            link(&path, "link", row.link.as_ref())?;
-            link(&path, "network", row.network.as_ref())?;
-            self.accelerator(&row.gpu).map_err(|e| e.under("gpu").under(&path))?;
+            row.check()
+                .and_then(|()| link("link", row.link.as_ref()))
+                .and_then(|()| link("network", row.network.as_ref()))
+                .and_then(|()| self.accelerator(&row.gpu).map(drop).map_err(|e| e.under("gpu")))
+                .map_err(|e| of_row(e, "instances", &row.name))?;
         }
         for row in &self.rows.storage {
-            row.check(&format!("catalog.storage[{}]", row.id))?;
+            row.check().map_err(|e| of_row(e, "storage", &row.id))?;
         }
         Ok(())
+    }
+
+    fn known_platform(&self, id: Option<&String>) -> Result<()> {
+        match id {
+            Some(id) if self.platform(id).is_none() => {
+                let ids = self.rows.platforms.iter().map(|row| (0, row.id.as_str()));
+                Err(unknown("platform", id, ids.collect()))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn sorted_offers(&self) -> Vec<(usize, usize)> {
@@ -302,10 +306,17 @@ impl Instance {
     }
 }
 
+/// The fault of a row.
+#[cold]
+#[inline(never)]
+fn of_row(e: Error, file: &str, name: &str) -> Error {
+    e.under(&["catalog.", file, "[", name, "]"].concat())
+}
+
 fn names(field: &str, names: Vec<(String, usize)>) -> Result<Names> {
     Names::new(names).map_err(|name| {
         let allowed = "a name or alias that no other row has";
-        Error::new(format!("catalog.{field}"), ErrorCode::Conflict, format_args!("`{name}`"), allowed)
+        Error::new(format!("catalog.{field}"), ErrorCode::Conflict, format_args!("\"{name}\""), allowed)
     })
 }
 
@@ -325,7 +336,7 @@ fn merge<T>(rows: &mut Vec<T>, own: impl IntoIterator<Item = T>, order: impl Fn(
 fn unknown(field: &str, name: &str, near: Vec<(usize, &str)>) -> Error {
     let near: Vec<&str> = near.into_iter().map(|(_, name)| name).collect();
     let allowed = format!("a name of the catalogue, such as {}", near.join(", "));
-    Error::new(field, ErrorCode::UnknownName, format_args!("`{name}`"), allowed)
+    Error::new(field, ErrorCode::UnknownName, format_args!("\"{name}\""), allowed)
 }
 
 /// The four nearest of some names, each once.

@@ -1,5 +1,5 @@
 //! The figures of a row as quantities, and their ranges. Rows may come from a user, so every number
-//! is checked before it is used.
+//! is checked before it is used. Errors are relative to the row.
 
 use crate::error::{Error, ErrorCode, Result, in_range};
 use crate::{Bytes, BytesPerSecond, FlopsPerSecond, Watts};
@@ -24,29 +24,29 @@ pub(super) const fn gbit_s(rate: f64) -> BytesPerSecond {
 }
 
 /// `Ok` when the figure is absent or positive and in bounds.
-fn positive(path: &str, field: &str, value: Option<f64>) -> Result<()> {
-    bounded(path, field, value, LEAST, MOST)
+fn positive(field: &str, value: Option<f64>) -> Result<()> {
+    bounded(field, value, LEAST, MOST)
 }
 
 /// `Ok` when the figure is absent or in bounds.
-fn bounded(path: &str, field: &str, value: Option<f64>, low: f64, high: f64) -> Result<()> {
+fn bounded(field: &str, value: Option<f64>, low: f64, high: f64) -> Result<()> {
     match value {
-        Some(value) => in_range(field, value, low, high).map(drop).map_err(|e| e.under(path)),
+        Some(value) => in_range(field, value, low, high).map(drop),
         None => Ok(()),
     }
 }
 
-fn count(path: &str, field: &str, value: Option<u32>) -> Result<()> {
-    bounded(path, field, value.map(f64::from), 1.0, f64::from(MOST_GPUS))
+fn count(field: &str, value: Option<u32>) -> Result<()> {
+    bounded(field, value.map(f64::from), 1.0, f64::from(MOST_GPUS))
 }
 
 /// Names stay short: they are matched, printed and suggested.
-fn named(path: &str, field: &str, name: &str) -> Result<()> {
+fn named(field: &str, name: &str) -> Result<()> {
     if (1..=super::named::LONGEST).contains(&name.len()) {
         return Ok(());
     }
     let allowed = format!("a name of 1 to {} bytes", super::named::LONGEST);
-    Err(Error::new(field, ErrorCode::OutOfRange, name, allowed).under(path))
+    Err(Error::new(field, ErrorCode::OutOfRange, format_args!("\"{name}\""), allowed))
 }
 
 impl Accelerator {
@@ -107,43 +107,43 @@ impl Accelerator {
         self.tdp_w.map(Watts::of)
     }
 
-    pub(super) fn check(&self, path: &str) -> Result<()> {
-        named(path, "id", &self.id)?;
+    pub(super) fn check(&self) -> Result<()> {
+        named("id", &self.id)?;
         for alias in &self.aliases {
-            named(path, "aliases", alias)?;
+            named("aliases", alias)?;
         }
-        positive(path, "memory_gb", Some(self.memory_gb))?;
-        positive(path, "usable_gib", self.usable_gib)?;
-        positive(path, "bandwidth_gb_s", Some(self.bandwidth_gb_s))?;
-        positive(path, "fp32_tflops", self.fp32_tflops)?;
-        positive(path, "tf32_tflops", self.tf32_tflops)?;
-        positive(path, "fp16_tflops", self.fp16_tflops)?;
-        positive(path, "bf16_tflops", self.bf16_tflops)?;
-        positive(path, "fp8_tflops", self.fp8_tflops)?;
-        positive(path, "fp4_tflops", self.fp4_tflops)?;
-        positive(path, "int8_tops", self.int8_tops)?;
-        positive(path, "link_bidirectional_gb_s", self.link_bidirectional_gb_s)?;
-        positive(path, "tdp_w", self.tdp_w)?;
-        positive(path, "measured_bf16_tflops", self.measured_bf16_tflops)?;
-        positive(path, "measured_fp8_tflops", self.measured_fp8_tflops)?;
-        bounded(path, "matmul_fraction", self.matmul_fraction, 0.01, 1.0)?;
-        bounded(path, "devices", self.devices.map(f64::from), 1.0, 64.0)?;
-        count(path, "link_domain", self.link_domain)
+        positive("memory_gb", Some(self.memory_gb))?;
+        positive("usable_gib", self.usable_gib)?;
+        positive("bandwidth_gb_s", Some(self.bandwidth_gb_s))?;
+        positive("fp32_tflops", self.fp32_tflops)?;
+        positive("tf32_tflops", self.tf32_tflops)?;
+        positive("fp16_tflops", self.fp16_tflops)?;
+        positive("bf16_tflops", self.bf16_tflops)?;
+        positive("fp8_tflops", self.fp8_tflops)?;
+        positive("fp4_tflops", self.fp4_tflops)?;
+        positive("int8_tops", self.int8_tops)?;
+        positive("link_bidirectional_gb_s", self.link_bidirectional_gb_s)?;
+        positive("tdp_w", self.tdp_w)?;
+        positive("measured_bf16_tflops", self.measured_bf16_tflops)?;
+        positive("measured_fp8_tflops", self.measured_fp8_tflops)?;
+        bounded("matmul_fraction", self.matmul_fraction, 0.01, 1.0)?;
+        bounded("devices", self.devices.map(f64::from), 1.0, 64.0)?;
+        count("link_domain", self.link_domain)
     }
 }
 
 impl Instance {
-    pub(super) fn check(&self, path: &str) -> Result<()> {
-        named(path, "cloud", &self.cloud)?;
-        named(path, "name", &self.name)?;
-        count(path, "gpus", Some(self.gpus))?;
-        count(path, "domain", self.domain)?;
-        count(path, "nics", self.nics)?;
-        count(path, "vcpus", self.vcpus)?;
-        positive(path, "network_gbit_s", self.network_gbit_s)?;
-        positive(path, "network_total_gbit_s", self.network_total_gbit_s)?;
-        positive(path, "ram_gib", self.ram_gib)?;
-        bounded(path, "nvme_gb", self.nvme_gb, 0.0, MOST)?;
+    pub(super) fn check(&self) -> Result<()> {
+        named("cloud", &self.cloud)?;
+        named("name", &self.name)?;
+        count("gpus", Some(self.gpus))?;
+        count("domain", self.domain)?;
+        count("nics", self.nics)?;
+        count("vcpus", self.vcpus)?;
+        positive("network_gbit_s", self.network_gbit_s)?;
+        positive("network_total_gbit_s", self.network_total_gbit_s)?;
+        positive("ram_gib", self.ram_gib)?;
+        bounded("nvme_gb", self.nvme_gb, 0.0, MOST)?;
         // A price of zero is a price: a machine that is paid for already.
         for (field, price) in [
             ("on_demand", self.on_demand),
@@ -152,7 +152,7 @@ impl Instance {
             ("reserved_3y", self.reserved_3y),
             ("capacity_block", self.capacity_block),
         ] {
-            bounded(path, field, price, 0.0, MOST)?;
+            bounded(field, price, 0.0, MOST)?;
         }
         for (field, range, high) in [
             ("on_demand_range", self.on_demand_range, MOST),
@@ -160,8 +160,8 @@ impl Instance {
             ("interruption_pct", self.interruption_pct, 100.0),
         ] {
             if let Some([low, top]) = range {
-                bounded(path, field, Some(low), 0.0, high)?;
-                bounded(path, field, Some(top), low, high)?;
+                bounded(field, Some(low), 0.0, high)?;
+                bounded(field, Some(top), low, high)?;
             }
         }
         Ok(())
@@ -175,41 +175,41 @@ impl Link {
         self.gb_s.map(gb_s).or(self.port_gbit_s.map(gbit_s))
     }
 
-    pub(super) fn check(&self, path: &str) -> Result<()> {
-        positive(path, "gb_s", self.gb_s)?;
-        positive(path, "port_gbit_s", self.port_gbit_s)?;
-        positive(path, "measured_gb_s", self.measured_gb_s)?;
-        positive(path, "fitted_gb_s", self.fitted_gb_s)?;
+    pub(super) fn check(&self) -> Result<()> {
+        positive("gb_s", self.gb_s)?;
+        positive("port_gbit_s", self.port_gbit_s)?;
+        positive("measured_gb_s", self.measured_gb_s)?;
+        positive("fitted_gb_s", self.fitted_gb_s)?;
 
-        bounded(path, "all_to_all_fraction", self.all_to_all_fraction, 0.01, 1.0)?;
+        bounded("all_to_all_fraction", self.all_to_all_fraction, 0.01, 1.0)?;
         // A switch that sums halves the traffic, so its bus bandwidth may pass the wire's.
-        bounded(path, "fraction", self.fraction, 0.01, 2.0)?;
-        bounded(path, "in_switch_fraction", self.in_switch_fraction, 0.01, 2.0)?;
-        bounded(path, "copy_fraction", self.copy_fraction, 0.01, 1.0)?;
-        count(path, "in_switch_min_gpus", self.in_switch_min_gpus)?;
-        bounded(path, "latency_us", self.latency_us, 0.0, MOST)?;
-        bounded(path, "hop_us", self.hop_us, 0.0, MOST)?;
-        bounded(path, "alpha_us", self.alpha_us, 0.0, MOST)?;
-        bounded(path, "sqrt_us", self.sqrt_us, 0.0, MOST)
+        bounded("fraction", self.fraction, 0.01, 2.0)?;
+        bounded("in_switch_fraction", self.in_switch_fraction, 0.01, 2.0)?;
+        bounded("copy_fraction", self.copy_fraction, 0.01, 1.0)?;
+        count("in_switch_min_gpus", self.in_switch_min_gpus)?;
+        bounded("latency_us", self.latency_us, 0.0, MOST)?;
+        bounded("hop_us", self.hop_us, 0.0, MOST)?;
+        bounded("alpha_us", self.alpha_us, 0.0, MOST)?;
+        bounded("sqrt_us", self.sqrt_us, 0.0, MOST)
     }
 }
 
 impl Platform {
-    pub(super) fn check(&self, path: &str) -> Result<()> {
-        named(path, "id", &self.id)?;
-        count(path, "gpus_per_node", Some(self.gpus_per_node))?;
-        count(path, "domain", self.domain)?;
-        count(path, "nics", Some(self.nics))?;
-        positive(path, "network_gbit_s", Some(self.network_gbit_s))
+    pub(super) fn check(&self) -> Result<()> {
+        named("id", &self.id)?;
+        count("gpus_per_node", Some(self.gpus_per_node))?;
+        count("domain", self.domain)?;
+        count("nics", Some(self.nics))?;
+        positive("network_gbit_s", Some(self.network_gbit_s))
     }
 }
 
 impl StorageOffer {
-    pub(super) fn check(&self, path: &str) -> Result<()> {
-        named(path, "id", &self.id)?;
-        positive(path, "gb_s", self.gb_s)?;
-        bounded(path, "usd_per_gb", self.usd_per_gb, 0.0, MOST)?;
-        bounded(path, "usd_per_gb_month", self.usd_per_gb_month, 0.0, MOST)
+    pub(super) fn check(&self) -> Result<()> {
+        named("id", &self.id)?;
+        positive("gb_s", self.gb_s)?;
+        bounded("usd_per_gb", self.usd_per_gb, 0.0, MOST)?;
+        bounded("usd_per_gb_month", self.usd_per_gb_month, 0.0, MOST)
     }
 
     /// Rate, of whatever `per` says.

@@ -1,6 +1,6 @@
 //! The links of chosen machines: inside a domain, inside a node, between nodes.
 
-use crate::error::{Error, ErrorCode, Result, in_range};
+use crate::error::{Error, ErrorCode, Result, entries};
 use crate::{BytesPerSecond, Seconds};
 
 use super::figures::{MOST_GPUS, gb_s, gbit_s};
@@ -51,7 +51,7 @@ impl<'a> Choice<'a> {
         match link {
             NameOr::Name(id) => self.catalog.link(id).map_err(|e| e.under(field)),
             NameOr::Full(row) => {
-                row.check(field)?;
+                row.check().map_err(|e| e.under(field))?;
                 Ok(row)
             }
         }
@@ -82,9 +82,14 @@ impl<'a> Choice<'a> {
         // The part's own rate holds for the part's own link; any other has its nominal rate.
         let is_own = given.link.is_none() && row.map(|row| &row.id) == part.link.as_ref();
         let rate = rate.or(if is_own { part.link_bandwidth() } else { None });
-        let row = row.ok_or_else(|| missing("cluster.link", "the kind of link"))?;
+        let row = row.ok_or_else(|| {
+            missing("cluster.link", "the kind of link, which the accelerator does not tell")
+        })?;
         if rate.is_none() && row.bandwidth().is_none() {
-            return Err(missing("cluster.link_gb_s", "the rate of the link in GB/s"));
+            return Err(missing(
+                "cluster.link_gb_s",
+                "the rate of the link in GB/s, which the link does not tell",
+            ));
         }
         let within = Channel::of(row, rate).shared_by(f64::from(devices));
 
@@ -153,10 +158,10 @@ impl<'a> Choice<'a> {
 
     fn given_networks(&self) -> Result<Vec<Network>> {
         let mut networks = Vec::with_capacity(self.given.networks.len());
-        in_range("cluster.networks", self.given.networks.len() as f64, 0.0, 8.0)?;
+        entries("cluster.networks", self.given.networks.len(), 0, 8)?;
         for (i, spec) in self.given.networks.iter().enumerate() {
-            let path = format!("cluster.networks[{i}]");
-            networks.push(self.given_network(spec).map_err(|e| e.under(&path))?);
+            let network = self.given_network(spec);
+            networks.push(network.map_err(|e| e.entry("cluster.networks", i))?);
         }
         crate::order::sort_by(&mut networks, |a, b| a.reach_nodes.cmp(&b.reach_nodes));
         match networks.last() {
@@ -195,7 +200,9 @@ impl<'a> Choice<'a> {
             (None, Some(nic), _) => gbit_s(nic) * nics.unwrap_or(1.0),
             // A link that counts by node has the rate of all its cards.
             (None, None, Some(_)) => {
-                let one = row.bandwidth().ok_or_else(|| missing("node_gb_s", "a rate in GB/s"))?;
+                let one = row
+                    .bandwidth()
+                    .ok_or_else(|| missing("node_gb_s", "a rate in GB/s, which the link does not tell"))?;
                 if row.per == "node" { one } else { one * nics.unwrap_or(1.0) }
             }
             (None, None, None) => usual_rate,
@@ -206,6 +213,7 @@ impl<'a> Choice<'a> {
     }
 }
 
+#[cfg_attr(feature = "origins", track_caller)]
 fn missing(field: &str, allowed: &str) -> Error {
-    Error::new(field, ErrorCode::MissingField, "", allowed)
+    Error::new(field, ErrorCode::MissingField, "nothing", allowed)
 }

@@ -26,8 +26,9 @@ pub(super) enum Counts {
 
 const FORM: &str = "`8xH100-SXM-80GB`, `2x8xA100-SXM4-80GB` or `4 x p5.48xlarge@us-east-1`";
 
+#[cfg_attr(feature = "origins", track_caller)]
 fn wrong(text: &str) -> Error {
-    Error::new("cluster", ErrorCode::OutOfRange, format_args!("`{text}`"), FORM)
+    Error::new("cluster", ErrorCode::OutOfRange, format_args!("\"{text}\""), FORM)
 }
 
 pub(super) fn parse(text: &str) -> Result<Named<'_>> {

@@ -1,13 +1,13 @@
 //! What chosen machines cost and what their hosts hold: from the shape that was named, or from the
 //! offer that stands for an accelerator.
 
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::Result;
 use crate::order::sort_by;
 use crate::{Bytes, UsdPerSecond};
 
 use super::catalog::Catalog;
 use super::figures::MOST_GPUS;
-use super::resolve::{Choice, is, ranged};
+use super::resolve::{Choice, elsewhere, is, ranged};
 use super::resolved::Prices;
 use super::rows::Instance;
 
@@ -21,13 +21,12 @@ impl<'a> Choice<'a> {
         let all = || self.catalog.offers(self.part).filter(fits);
         if all().next().is_none() {
             return match self.region.or(self.cloud) {
-                Some(wanted) if self.given.price.is_none() => {
+                Some(_) if self.given.price.is_none() => {
                     let mut places: Vec<String> =
                         self.catalog.offers(self.part).map(Instance::place).collect();
                     sort_by(&mut places, Ord::cmp);
                     places.dedup();
-                    let (field, code) = ("cluster.region", ErrorCode::UnknownName);
-                    Err(Error::new(field, code, wanted, format!("one of: {}", places.join(", "))))
+                    Err(elsewhere(self.cloud, self.region, &places))
                 }
                 _ => Ok(None),
             };

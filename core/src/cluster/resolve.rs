@@ -115,8 +115,8 @@ impl<'a> Choice<'a> {
                         return Err(Error::new(
                             "cluster",
                             ErrorCode::Conflict,
-                            text.name,
-                            "one count before a cloud shape: the number of nodes",
+                            format_args!("two counts before {}", text.name),
+                            "one count before a cloud shape: its nodes",
                         ));
                     }
                 };
@@ -139,9 +139,7 @@ impl<'a> Choice<'a> {
         let among = || rows.iter().filter(fits).filter(move |row| row.own || !own);
         let Some(shape) = among().min_by(|a, b| a.price_rank().total_cmp(&b.price_rank())) else {
             let places: Vec<String> = rows.iter().map(Instance::place).collect();
-            let wanted = region.or(cloud).unwrap_or_default();
-            let (field, code) = ("cluster.region", ErrorCode::UnknownName);
-            return Err(Error::new(field, code, wanted, places.join(", ")));
+            return Err(elsewhere(cloud, region, &places));
         };
         if region.is_none() && among().nth(1).is_some() {
             let place = shape.region.clone().unwrap_or_default();
@@ -173,7 +171,7 @@ impl<'a> Choice<'a> {
             let Some(part) = &given.accelerator else {
                 let allowed = "an accelerator or an instance";
                 let (field, code) = ("cluster.accelerator", ErrorCode::MissingField);
-                return Err(Error::new(field, code, "", allowed));
+                return Err(Error::new(field, code, "nothing", allowed));
             };
             let (part, assumed) = Self::part(catalog, part)?;
             let platform = part.platform.as_ref().and_then(|id| catalog.platform(id));
@@ -201,7 +199,7 @@ impl<'a> Choice<'a> {
         const FIELD: &str = "cluster.accelerator";
         match part {
             NameOr::Full(row) => {
-                row.check(FIELD)?;
+                row.check().map_err(|e| e.under(FIELD))?;
                 Ok((row, Vec::new()))
             }
             NameOr::Name(name) => match catalog.find(FIELD, name)? {
@@ -210,7 +208,7 @@ impl<'a> Choice<'a> {
                 Found::Instance(_) => Err(Error::new(
                     FIELD,
                     ErrorCode::UnknownName,
-                    name,
+                    format_args!("\"{name}\""),
                     "an accelerator; a cloud shape is named in `instance`",
                 )),
             },
@@ -316,6 +314,17 @@ pub(super) fn is(wanted: Option<&str>, found: Option<&String>) -> bool {
     wanted.is_none_or(|wanted| found.is_some_and(|found| found.eq_ignore_ascii_case(wanted)))
 }
 
+/// Nothing like it is offered in that region, or by that cloud.
+#[cold]
+pub(super) fn elsewhere(cloud: Option<&str>, region: Option<&str>, places: &[String]) -> Error {
+    let (field, wanted) = match region {
+        Some(region) => ("cluster.region", region),
+        None => ("cluster.cloud", cloud.unwrap_or_default()),
+    };
+    let allowed = ["one of: ", &places.join(", ")].concat();
+    Error::new(field, ErrorCode::UnknownName, format_args!("\"{wanted}\""), allowed)
+}
+
 /// A figure of the request, if given, in its range.
 pub(super) fn ranged(field: &str, value: Option<f64>, low: f64, high: f64) -> Result<Option<f64>> {
     match value {
@@ -345,7 +354,12 @@ fn split(gpus: u32, platform: Option<&Platform>, assumed: &mut Vec<Assumption>) 
             "a multiple of the {usual} in the usual node ({below}, {}), or NODES x GPUS x NAME",
             below.saturating_add(usual)
         );
-        return Err(Error::new("cluster.gpus_per_node", ErrorCode::OutOfRange, gpus, allowed));
+        return Err(Error::new(
+            "cluster",
+            ErrorCode::OutOfRange,
+            format_args!("{gpus} accelerators"),
+            allowed,
+        ));
     }
     let nodes = gpus / usual;
     let why = format!("a usual node holds {usual} of them");

@@ -101,7 +101,7 @@ pub fn side_by_side(demand: &Demand, offers: &[Offer]) -> Result<Vec<OfferCost>>
     offers
         .iter()
         .enumerate()
-        .map(|(i, offer)| cost(demand, i, offer).map_err(|e| e.under(&format!("offers[{i}]"))))
+        .map(|(i, offer)| cost(demand, i, offer).map_err(|e| e.entry("offers", i)))
         .collect()
 }
 

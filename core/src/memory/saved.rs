@@ -1,6 +1,6 @@
 //! What a checkpoint of a model under a recipe holds.
 
-use super::states::{base_bytes, state_bytes};
+use super::states::base_bytes;
 use super::weights::BlockWeights;
 use crate::checkpoint::SavedState;
 use crate::layout::{Layout, Sharding};
@@ -39,6 +39,6 @@ pub fn saved_state(model: &Model, recipe: &Recipe, sharding: Sharding) -> SavedS
         frozen_bytes: if base > 0.0 { base_bytes(&w, recipe, width) / base } else { width },
         weight_bytes: trained,
         master_bytes,
-        optimizer_bytes: state_bytes(recipe.optimizer, moments_of),
+        optimizer_bytes: recipe.optimizer.costs().states.bytes(moments_of),
     }
 }

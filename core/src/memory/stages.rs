@@ -4,7 +4,7 @@
 use super::memo::Memo;
 use super::runtime::Outside;
 use super::timeline::{Instants, Share, Stage, beside};
-use crate::layout::{Layout, Schedule};
+use crate::layout::Layout;
 use crate::quantity::Bytes;
 use crate::term::Interval80;
 use crate::workload::{Model, Recipe};
@@ -191,21 +191,11 @@ pub(super) fn share_of(model: &Model, layout: &Layout, stage: u64) -> Share {
 }
 
 /// Micro-batches whose activations a stage holds at once.
-///
-/// Source: Narayanan 2021 section 2.2: `GPipe` all m, 1F1B at most p - i; interleaving adds
-/// (p - 1) / (p v) of that; Qi 2024: H1 as 1F1B, H2 up to 2p - 1, V p; DeepSeek-AI 2024: p + 1.
 pub(super) fn in_flight(layout: &Layout, m: u64, stage: u64) -> f64 {
     if layout.pipeline_parallel <= 1 {
         return 1.0;
     }
     let (p, m, i) = (layout.pipeline_parallel as f64, m as f64, stage as f64);
     let v = layout.pipeline_chunks.max(1) as f64;
-    match layout.pipeline_schedule {
-        Schedule::Gpipe => m,
-        Schedule::OneFOneB | Schedule::ZeroBubbleH1 => m.min(p - i),
-        Schedule::Interleaved => m.min((p - i) * (1.0 + (p - 1.0) / (p * v))),
-        Schedule::ZeroBubbleH2 => m.min(2.0 * (p - i) - 1.0),
-        Schedule::ZeroBubbleV => m.min(p),
-        Schedule::DualPipe => m.min(p + 1.0),
-    }
+    layout.pipeline_schedule.in_flight(p, v, m, i)
 }

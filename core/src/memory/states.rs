@@ -4,7 +4,7 @@
 use super::transients::BUCKET;
 use super::weights::BlockWeights;
 use crate::layout::{Layout, Offload, Sharding};
-use crate::workload::{BaseQuantization, Dtype, Framework, Method, Optimizer, Recipe};
+use crate::workload::{BaseQuantization, Dtype, Framework, Home, Method, Optimizer, Recipe, Temporaries};
 
 /// Bytes at rest on one rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -60,28 +60,6 @@ impl Divisors {
             optimizer: w,
             experts: (w * layout.tensor_parallel as f64 / layout.expert_parallel as f64).clamp(1.0, w),
         }
-    }
-}
-
-/// Bytes of optimizer state per trained parameter, given the width of the parameter.
-///
-/// Source: torch.optim (states in the parameters' type); bitsandbytes (one byte a state and an
-/// fp32 absmax per 256-element block: 2 x (1 + 4/256) = 2.03125 bytes); torchao 4-bit AdamW
-/// (2 x (0.5 + 4/128)); Shazeer 2018 (Adafactor keeps a row and a column).
-pub(super) fn state_bytes(optimizer: Optimizer, width: f64) -> f64 {
-    match optimizer {
-        Optimizer::Adamw
-        | Optimizer::AdamwFused
-        | Optimizer::AdamwLoop
-        | Optimizer::CpuAdam
-        | Optimizer::PagedAdamw => 2.0 * width,
-        Optimizer::Adamw8bit | Optimizer::PagedAdamw8bit => 2.0 * (1.0 + 4.0 / 256.0),
-        Optimizer::Adamw4bit => 2.0 * (0.5 + 4.0 / 128.0),
-        Optimizer::AdamwBf16States => 4.0,
-        Optimizer::Lion | Optimizer::Muon | Optimizer::SgdMomentum => width,
-        // A quarter of the hidden rank for the two moments, and the projector.
-        Optimizer::Galore => 2.0 * width * 0.25,
-        Optimizer::Adafactor | Optimizer::Lomo | Optimizer::Badam | Optimizer::Mezo | Optimizer::Sgd => 0.0,
     }
 }
 
@@ -143,17 +121,14 @@ impl States {
             (s.gradients, s.applied) = (0.0, 0.0);
             s.step = 0.0;
         }
-        if matches!(recipe.optimizer, Optimizer::PagedAdamw | Optimizer::PagedAdamw8bit) {
+        let home = recipe.optimizer.costs().home;
+        if let Home::Paged(stays) = home {
             // The scales of the blocks stay on the device.
-            let scales = if recipe.optimizer == Optimizer::PagedAdamw8bit {
-                share(d.optimizer) * 2.0 * 4.0 / 256.0
-            } else {
-                0.0
-            };
+            let scales = share(d.optimizer) * stays;
             s.host += s.optimizer - scales;
             s.optimizer = scales;
         }
-        if layout.offloads(Offload::Optimizer) || recipe.optimizer == Optimizer::CpuAdam {
+        if layout.offloads(Offload::Optimizer) || home == Home::Host {
             s.host += s.optimizer + s.master;
             s.optimizer = 0.0;
             s.master = 0.0;
@@ -198,7 +173,7 @@ impl States {
         let framework = if ddp { gradients } else { 0.0 };
         Self {
             parameters: base + adapters,
-            optimizer: trained * state_bytes(recipe.optimizer, trained_width),
+            optimizer: trained * recipe.optimizer.costs().states.bytes(trained_width),
             gradients: if ddp && layout.gradient_as_bucket_view { 0.0 } else { gradients },
             framework,
             step: optimizer_step(
@@ -225,7 +200,7 @@ impl States {
         let frozen =
             if recipe.frozen_base() { base_bytes(w, recipe, width) } else { w.frozen * width } / d.parameters;
         let parameters = frozen + share(d.parameters) * width;
-        let moments = state_bytes(recipe.optimizer, Dtype::Fp32.bytes());
+        let moments = recipe.optimizer.costs().states.bytes(Dtype::Fp32.bytes());
         let mut s = Self {
             parameters,
             optimizer: part * moments,
@@ -271,7 +246,7 @@ impl States {
             // Source: DeepSpeed 0.19 traced: the engine casts its partition's gradients to fp32 and
             // the optimizer's foreach path copies them; without stages the fp32 gradients, their
             // flat copy and that of the parameters are whole.
-            let foreach = if recipe.optimizer == Optimizer::Adamw { 2.0 } else { 1.0 };
+            let foreach = if recipe.optimizer.costs().step == Temporaries::Foreach { 2.0 } else { 1.0 };
             s.step = match layout.sharding {
                 // Stage 3 works through its partition in sub-groups of 1e9 elements.
                 Sharding::Zero3 => 4.0 * part.min(SUB_GROUP) * foreach,
@@ -287,13 +262,10 @@ impl States {
 
 /// Temporaries of the optimizer's step, given the bytes of the trained parameters on this rank and
 /// of their largest tensor.
-///
-/// Source: torch.optim: the multi-tensor (foreach) path makes one copy in the parameters' type,
-/// the fused kernel none, the loop two of the tensor at hand.
 fn optimizer_step(optimizer: Optimizer, parameters: f64, largest: f64) -> f64 {
-    match optimizer {
-        Optimizer::Adamw | Optimizer::AdamwBf16States => parameters,
-        Optimizer::AdamwLoop | Optimizer::Muon | Optimizer::Galore => 2.0 * largest,
-        _ => 0.0,
+    match optimizer.costs().step {
+        Temporaries::None => 0.0,
+        Temporaries::Foreach | Temporaries::Copy => parameters,
+        Temporaries::Loop => 2.0 * largest,
     }
 }

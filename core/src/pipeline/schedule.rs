@@ -1,6 +1,94 @@
-//! Closed forms of the bubble.
+//! The pipeline schedules: the time a rank idles and the micro-batches it holds, in closed form. A
+//! new one is a word of the vocabulary and an arm of each function here, which the compiler asks for.
 
-use crate::layout::Schedule;
+use crate::vocabulary::vocabulary;
+
+vocabulary! {
+    /// The order in which a pipeline runs its micro-batches.
+    Schedule {
+        /// All forwards, then all backwards (Huang 2019).
+        Gpipe = "gpipe",
+        /// One forward, one backward (Narayanan 2021).
+        OneFOneB = "1f1b",
+        /// 1F1B over several model chunks per rank (Narayanan 2021).
+        Interleaved = "interleaved_1f1b",
+        /// Weight gradients fill the bubble, memory of 1F1B (Qi 2024).
+        ZeroBubbleH1 = "zero_bubble_h1",
+        /// Weight gradients fill the bubble, up to twice the memory of 1F1B (Qi 2024).
+        ZeroBubbleH2 = "zero_bubble_h2",
+        /// Two chunks in a V per rank (Qi 2024b).
+        ZeroBubbleV = "zero_bubble_v",
+        /// Two directions at once (DeepSeek-AI 2024).
+        DualPipe = "dualpipe",
+    } default OneFOneB
+}
+
+/// Chunks of the model that a rank holds under a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Chunks {
+    /// One.
+    One,
+    /// Two.
+    Two,
+    /// Two or more, as the layout says.
+    Several,
+}
+
+impl Schedule {
+    /// How many chunks a rank holds.
+    pub(crate) const fn chunks(self) -> Chunks {
+        match self {
+            Self::Gpipe | Self::OneFOneB | Self::ZeroBubbleH1 | Self::ZeroBubbleH2 => Chunks::One,
+            Self::ZeroBubbleV | Self::DualPipe => Chunks::Two,
+            Self::Interleaved => Chunks::Several,
+        }
+    }
+
+    /// Whether micro-batches go through the pipeline from both ends.
+    pub(crate) const fn both_ways(self) -> bool {
+        match self {
+            Self::DualPipe => true,
+            Self::Gpipe
+            | Self::OneFOneB
+            | Self::Interleaved
+            | Self::ZeroBubbleH1
+            | Self::ZeroBubbleH2
+            | Self::ZeroBubbleV => false,
+        }
+    }
+
+    /// Whether it runs so many micro-batches over so many stages.
+    ///
+    /// Source: Megatron-Core `schedules.py` and `torch.distributed.pipelining`
+    /// (`ScheduleInterleaved1F1B`): interleaving goes in rounds; `DualPipe` needs twice as many
+    /// micro-batches as stages (DeepSeek-AI 2024).
+    pub(crate) const fn runs(self, stages: u64, micro_batches: u64) -> bool {
+        match self {
+            _ if stages == 1 => true,
+            Self::Interleaved => micro_batches.is_multiple_of(stages),
+            Self::DualPipe => micro_batches >= 2 * stages && stages.is_multiple_of(2),
+            Self::Gpipe | Self::OneFOneB | Self::ZeroBubbleH1 | Self::ZeroBubbleH2 | Self::ZeroBubbleV => {
+                true
+            }
+        }
+    }
+
+    /// Micro-batches whose activations stage `i` of `p` holds at once, of `m` in a step, with `v`
+    /// chunks a rank.
+    ///
+    /// Source: Narayanan 2021 section 2.2: `GPipe` all m, 1F1B at most p - i; interleaving adds
+    /// (p - 1) / (p v) of that; Qi 2024: H1 as 1F1B, H2 up to 2p - 1, V p; DeepSeek-AI 2024: p + 1.
+    pub(crate) fn in_flight(self, p: f64, v: f64, m: f64, i: f64) -> f64 {
+        match self {
+            Self::Gpipe => m,
+            Self::OneFOneB | Self::ZeroBubbleH1 => m.min(p - i),
+            Self::Interleaved => m.min((p - i) * (1.0 + (p - 1.0) / (p * v))),
+            Self::ZeroBubbleH2 => m.min(2.0 * (p - i) - 1.0),
+            Self::ZeroBubbleV => m.min(p),
+            Self::DualPipe => m.min(p + 1.0),
+        }
+    }
+}
 
 /// Seconds of one micro-batch on one pipeline rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

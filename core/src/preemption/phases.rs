@@ -61,7 +61,7 @@ pub fn phased(phases: &[Phase]) -> Result<PhasedOutlook> {
     for (i, phase) in phases.iter().enumerate() {
         let part = in_range("nodes", f64::from(phase.nodes), 1.0, 1e6)
             .and_then(|_| Outlook::new(&phase.job, &phase.availability))
-            .map_err(|e| e.under(&format!("phases[{i}]")))?;
+            .map_err(|e| e.entry("phases", i))?;
         parts.push((phase.nodes, if i + 1 < phases.len() { part.handing_over() } else { part }));
     }
     Ok(PhasedOutlook { parts, changes: phases.iter().skip(1).map(|p| p.job.restore).collect() })

@@ -5,7 +5,7 @@ use shardwise_derive::{FromJson, ToJson};
 
 use super::availability::{Availability, Spells, Start, Swing};
 use super::engine::Span;
-use crate::error::{Error, ErrorCode, Result, in_range};
+use crate::error::{Error, ErrorCode, Result, entries, in_range};
 use crate::quantity::{Seconds, count};
 
 /// From `at` on, `nodes` nodes are there, until the next step.
@@ -32,7 +32,7 @@ pub struct Trace {
 
 /// Windows are laid at this many moments, spread evenly, to measure their scatter.
 const WINDOWS: u32 = 2000;
-const MOST_STEPS: f64 = 1e5;
+const MOST_STEPS: usize = 100_000;
 const DAY: f64 = 86_400.0;
 
 impl Trace {
@@ -54,7 +54,7 @@ impl Trace {
     pub fn validate(&self) -> Result<()> {
         let Self { steps, length } = self;
         in_range("length", length.get(), 1.0, 1e10)?;
-        in_range("steps", steps.len() as f64, 0.0, MOST_STEPS)?;
+        entries("steps", steps.len(), 0, MOST_STEPS)?;
         let mut before = 0.0;
         for (i, step) in steps.iter().enumerate() {
             let at = step.at.get();

@@ -47,6 +47,7 @@ impl Parser<'_> {
     /// A fault after what was taken so far.
     #[cold]
     #[inline(never)]
+    #[cfg_attr(feature = "origins", track_caller)]
     fn fault(&self, what: &str) -> Error {
         let before = self.text.as_bytes().get(..self.at.min(self.text.len())).unwrap_or_default();
         let line = before.split(|&b| b == b'\n').count();
@@ -58,12 +59,14 @@ impl Parser<'_> {
     /// A fault in the next byte.
     #[cold]
     #[inline(never)]
+    #[cfg_attr(feature = "origins", track_caller)]
     fn unexpected(&self, what: &str) -> Error {
         Self { at: self.at + 1, ..*self }.fault(what)
     }
 
     #[cold]
     #[inline(never)]
+    #[cfg_attr(feature = "origins", track_caller)]
     fn end(&self, of: &str) -> Error {
         self.fault(&["EOF while parsing ", of].concat())
     }

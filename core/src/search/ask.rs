@@ -151,8 +151,8 @@ impl Search {
             ("recompute_every", &self.recompute_every),
         ] {
             in_range(name, list.len() as f64, 0.0, MOST_LISTED)?;
-            for &n in list {
-                in_range(name, n as f64, 1.0, 1e6)?;
+            for (i, &n) in list.iter().enumerate() {
+                in_range("", n as f64, 1.0, 1e6).map_err(|e| e.entry(name, i))?;
             }
         }
         for (name, length, most) in [
@@ -160,6 +160,7 @@ impl Search {
             ("recompute", self.recompute.len(), MOST_WORDS),
             ("schedules", self.schedules.len(), MOST_WORDS),
             ("offload", self.offload.len(), MOST_WORDS),
+            ("methods", self.methods.len(), MOST_WORDS),
             ("optimizers", self.optimizers.len(), MOST_WORDS),
             ("computes", self.computes.len(), MOST_WORDS),
             ("instances", self.instances.len(), MOST_LISTED),
@@ -167,8 +168,8 @@ impl Search {
         ] {
             in_range(name, length as f64, 0.0, most)?;
         }
-        for &n in &self.nodes {
-            in_range("nodes", f64::from(n), 1.0, 1e6)?;
+        for (i, &n) in self.nodes.iter().enumerate() {
+            in_range("", f64::from(n), 1.0, 1e6).map_err(|e| e.entry("nodes", i))?;
         }
         if let Some([low, high]) = self.global_batch_range {
             in_range("global_batch_range[0]", low as f64, 1.0, high as f64)?;

@@ -5,7 +5,7 @@ use crate::calibrate::Calibration;
 use super::ask::{Objective, Search, StopReason};
 use super::facts::Facts;
 use super::front::{Front, Measure};
-use super::rules::{Level, runs};
+use super::rules::Level;
 use super::space::{Space, divisors, ranks, splits};
 use crate::cluster::Cluster;
 use crate::layout::{Layout, Recompute, Schedule, Sharding};
@@ -222,7 +222,7 @@ struct Pipeline {
 impl Pipeline {
     /// Schedules that run so many micro-batches.
     fn runs(&self, micro_batches: u64) -> u64 {
-        self.schedules.iter().filter(|(s, _)| runs(*s, self.degree, micro_batches)).count() as u64
+        self.schedules.iter().filter(|(s, _)| s.runs(self.degree, micro_batches)).count() as u64
     }
 }
 
@@ -239,9 +239,10 @@ struct Spared {
 
 impl Spared {
     fn covers(&self, pipeline: &Pipeline, size: u64, micro_batches: u64) -> bool {
-        // All but GPipe hold fewer than twice as many micro-batches as there are stages.
-        let gpipe = pipeline.schedules.iter().any(|(s, _)| *s == Schedule::Gpipe);
-        let waiting_stays = pipeline.degree == 1 || !gpipe && micro_batches >= 2 * pipeline.degree;
+        // Most schedules hold fewer than twice as many micro-batches as there are stages.
+        let p = pipeline.degree as f64;
+        let bounded = pipeline.schedules.iter().all(|(s, _)| s.in_flight(p, 1.0, f64::MAX, 0.0) < 2.0 * p);
+        let waiting_stays = pipeline.degree == 1 || bounded && micro_batches >= 2 * pipeline.degree;
         self.accumulates == (micro_batches > 1)
             && (size == self.size || size > self.size && (self.alone || waiting_stays))
     }
@@ -395,7 +396,7 @@ impl<'a> Walk<'a> {
         let mut rank: [Option<Rank>; 2] = [None, None];
         let mut fits = false;
         for &(schedule, chunks) in &pipeline.schedules {
-            if !runs(schedule, pipeline.degree, micro_batches) {
+            if !schedule.runs(pipeline.degree, micro_batches) {
                 continue;
             }
             self.look()?;

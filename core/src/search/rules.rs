@@ -2,7 +2,8 @@
 
 use super::facts::Facts;
 use super::frameworks::{apart, kept_on_device};
-use crate::layout::{Layout, Schedule, Sharding};
+use crate::layout::{Layout, Sharding};
+use crate::pipeline::Chunks;
 
 /// One rule: its name, how it reads, and when it is checked.
 #[derive(Clone, Copy)]
@@ -285,29 +286,16 @@ const fn chunks(layers: u64, l: &Layout) -> bool {
     if l.pipeline_parallel == 1 {
         return v == 1;
     }
-    match l.pipeline_schedule {
-        Schedule::Interleaved => v > 1 && chunks_hold(layers, l.pipeline_parallel * v),
-        Schedule::ZeroBubbleV | Schedule::DualPipe => v == 2 && chunks_hold(layers, l.pipeline_parallel * v),
-        _ => v == 1,
+    match l.pipeline_schedule.chunks() {
+        Chunks::Several => v > 1 && chunks_hold(layers, l.pipeline_parallel * v),
+        Chunks::Two => v == 2 && chunks_hold(layers, l.pipeline_parallel * v),
+        Chunks::One => v == 1,
     }
 }
 
 fn rounds(f: &Facts, l: &Layout) -> bool {
-    runs(l.pipeline_schedule, l.pipeline_parallel, f.batch.accumulation(l.data_parallel(), l.micro_batch))
-}
-
-/// Whether a schedule over `stages` runs so many micro-batches.
-///
-/// Source: Megatron-Core `schedules.py` and `torch.distributed.pipelining`
-/// (`ScheduleInterleaved1F1B`): interleaving goes in rounds; `DualPipe` needs twice as many
-/// micro-batches as stages (DeepSeek-AI 2024).
-pub(super) const fn runs(schedule: Schedule, stages: u64, micro_batches: u64) -> bool {
-    match schedule {
-        _ if stages == 1 => true,
-        Schedule::Interleaved => micro_batches.is_multiple_of(stages),
-        Schedule::DualPipe => micro_batches >= 2 * stages && stages.is_multiple_of(2),
-        _ => true,
-    }
+    let micro_batches = f.batch.accumulation(l.data_parallel(), l.micro_batch);
+    l.pipeline_schedule.runs(l.pipeline_parallel, micro_batches)
 }
 
 impl Facts {

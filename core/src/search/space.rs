@@ -5,6 +5,7 @@ use super::facts::Facts;
 use super::rules::chunks_hold;
 use crate::layout::{Layout, Offload, Recompute, Schedule, Sharding};
 use crate::order::sort_by;
+use crate::pipeline::Chunks;
 
 /// Tensor, context and expert degrees that the search looks at unasked go up to this.
 const MOST_RANKS: u64 = 8;
@@ -128,17 +129,16 @@ fn schedules(search: &Search) -> Vec<(Schedule, u64)> {
         if search.schedules.is_empty() { open.to_vec() } else { search.schedules.clone() };
     let mut out = Vec::new();
     for schedule in of {
-        match schedule {
-            Schedule::Interleaved if search.pipeline_chunks.is_empty() => {
+        match schedule.chunks() {
+            Chunks::One => out.push((schedule, 1)),
+            Chunks::Two => out.push((schedule, 2)),
+            Chunks::Several if search.pipeline_chunks.is_empty() => {
                 out.extend((2..=MOST_CHUNKS).map(|v| (schedule, v)));
             }
-            Schedule::Interleaved => {
-                out.extend(
-                    sorted(&search.pipeline_chunks).into_iter().filter(|v| *v > 1).map(|v| (schedule, v)),
-                );
+            Chunks::Several => {
+                let given = sorted(&search.pipeline_chunks);
+                out.extend(given.into_iter().filter(|v| *v > 1).map(|v| (schedule, v)));
             }
-            Schedule::ZeroBubbleV | Schedule::DualPipe => out.push((schedule, 2)),
-            _ => out.push((schedule, 1)),
         }
     }
     out

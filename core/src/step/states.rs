@@ -3,7 +3,7 @@
 use crate::collective::{Fabric, Group};
 use crate::compute::{BlockCost, Machine, Profile};
 use crate::layout::{Layout, Offload, Recompute, Reshard, Sharding};
-use crate::workload::{Compression, Compute, Dtype, Framework, Optimizer, Recipe};
+use crate::workload::{Compression, Compute, Dtype, Framework, Recipe};
 
 /// Parameters of one rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -126,7 +126,7 @@ impl Traffic {
             },
             every_micro_batch: layout.sync_every_micro_batch
                 || matches!(s, Sharding::Zero2 | Sharding::Zero3),
-            optimizer_bytes: optimizer_bytes(recipe.optimizer),
+            optimizer_bytes: recipe.optimizer.costs().traffic,
             fetch: layout.offloads(Offload::Param).then_some(host_link),
             wide_sums: recipe.compute == Compute::Bf16,
         }
@@ -234,20 +234,5 @@ fn compressed(recipe: &Recipe, reduce: f64, hidden: u64) -> (f64, f64) {
             let rank = recipe.runtime.compression_rank.unwrap_or(4) as f64;
             ((2.0 * rank / hidden.max(1) as f64 * 4.0 / reduce).min(1.0), 3.0 * reduce + 4.0)
         }
-    }
-}
-
-/// Most bytes per parameter of an optimizer step, whatever the framework. Fused Adam reads
-/// parameter, gradient and two moments and writes three of them (28 B in fp32), and the gradient
-/// norm reads gradients once more.
-const fn optimizer_bytes(optimizer: Optimizer) -> f64 {
-    match optimizer {
-        Optimizer::AdamwFused => 32.0,
-        // Moments of one byte: 4 + 4 + 1 + 1 read, 4 + 1 + 1 written.
-        Optimizer::Adamw8bit | Optimizer::PagedAdamw8bit => 20.0,
-        Optimizer::Adamw4bit => 18.0,
-        Optimizer::AdamwBf16States | Optimizer::Lion | Optimizer::SgdMomentum => 24.0,
-        Optimizer::Sgd | Optimizer::Lomo | Optimizer::Mezo => 16.0,
-        _ => 80.0,
     }
 }

@@ -5,8 +5,8 @@ use crate::calibrate::Calibration;
 use crate::cluster::Cluster;
 use crate::collective::{Copies, Fabric, Group};
 use crate::compute::{BlockCost, Machine, Parts, Profile, Slice, selective};
-use crate::layout::{ContextStyle, Layout, Offload, Recompute, Schedule};
-use crate::pipeline::{Stage, bubble};
+use crate::layout::{ContextStyle, Layout, Offload, Recompute};
+use crate::pipeline::{Chunks, Stage, bubble};
 use crate::workload::{Batch, Block, BlockKind, Dispatch, Framework, Model, Recipe};
 
 use super::partition::Partition;
@@ -260,8 +260,7 @@ impl<'a> Setting<'a> {
 
 /// Whether the chunks of several micro-batches are at work at once on a rank.
 pub(crate) fn interleaves(layout: &Layout) -> bool {
-    layout.pipeline_parallel > 1
-        && (layout.pipeline_chunks > 1 || layout.pipeline_schedule == Schedule::DualPipe)
+    layout.pipeline_parallel > 1 && (layout.pipeline_chunks > 1 || layout.pipeline_schedule.both_ways())
 }
 
 /// The blocks of a model, each by itself on its rank: before sharded parameters, host and schedule.
@@ -523,7 +522,7 @@ impl<'a> Composer<'a> {
     fn scheduled(&self, rank: &Rank) -> StepTimes {
         let mut x = rank.times;
         let (p, m) = (self.layout.pipeline_parallel as f64, self.micro_batches);
-        let v = if self.layout.pipeline_schedule == Schedule::Interleaved {
+        let v = if self.layout.pipeline_schedule.chunks() == Chunks::Several {
             self.layout.pipeline_chunks.max(1) as f64
         } else {
             1.0

@@ -42,6 +42,7 @@ impl<'a> Config<'a> {
     /// A value that is not what the key is for.
     #[cold]
     #[inline(never)]
+    #[cfg_attr(feature = "origins", track_caller)]
     fn wrong(&self, key: &str, code: ErrorCode, given: &Value, allowed: &str) -> Error {
         Error::new(self.field(key), code, Shown(given), allowed)
     }
@@ -105,7 +106,7 @@ impl<'a> Config<'a> {
     /// A figure that has no default.
     pub(super) fn required(&self, key: &str, value: Option<u64>) -> Result<u64> {
         value.ok_or_else(|| {
-            Error::new(self.field(key), ErrorCode::MissingField, "", "missing; a whole number of at least 1")
+            Error::new(self.field(key), ErrorCode::MissingField, "nothing", "a whole number of at least 1")
         })
     }
 
@@ -164,8 +165,8 @@ impl<'a> Config<'a> {
     /// A list of whole numbers, when given.
     pub(super) fn numbers(&self, key: &str) -> Result<Option<Vec<u64>>> {
         let Some(list) = self.list(key)? else { return Ok(None) };
-        let wrong = |v| self.wrong(key, ErrorCode::WrongType, v, "a list of whole numbers");
-        list.iter().map(|v| v.as_u64().ok_or_else(|| wrong(v))).collect::<Result<_>>().map(Some)
+        let no_number = |v| self.wrong(key, ErrorCode::WrongType, v, "a list of whole numbers");
+        list.iter().map(|v| v.as_u64().ok_or_else(|| no_number(v))).collect::<Result<_>>().map(Some)
     }
 
     /// A config inside this one.

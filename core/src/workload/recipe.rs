@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 use shardwise_derive::{FromJson, ToJson};
 
+use super::optimizer::Optimizer;
 use super::runtime::Runtime;
 use crate::error::{Error, ErrorCode, Result, in_range};
 use crate::vocabulary::vocabulary;
@@ -214,48 +215,6 @@ vocabulary! {
         /// `torch.compile`d cross-entropy.
         Compiled = "compiled",
     } default Eager
-}
-
-vocabulary! {
-    /// The optimizer and its implementation.
-    Optimizer {
-        /// AdamW, PyTorch's default multi-tensor loop (foreach).
-        Adamw = "adamw" | "adamw_foreach" | "adam",
-        /// AdamW in one fused kernel.
-        AdamwFused = "adamw_fused",
-        /// AdamW, one parameter at a time.
-        AdamwLoop = "adamw_loop",
-        /// AdamW with 8-bit block-wise states.
-        Adamw8bit = "adamw_8bit" | "adamw_bnb_8bit",
-        /// AdamW with 4-bit states.
-        Adamw4bit = "adamw_4bit",
-        /// AdamW with states in unified memory that can leave the device.
-        PagedAdamw = "paged_adamw",
-        /// 8-bit AdamW with states in unified memory.
-        PagedAdamw8bit = "paged_adamw_8bit",
-        /// AdamW with bf16 states whatever the parameters' format.
-        AdamwBf16States = "adamw_bf16_states",
-        /// AdamW on the CPU.
-        CpuAdam = "cpu_adam",
-        /// Adafactor: row and column statistics only.
-        Adafactor = "adafactor",
-        /// Lion: one moment.
-        Lion = "lion",
-        /// Muon on matrices, AdamW on the rest.
-        Muon = "muon",
-        /// AdamW in a low-rank gradient subspace.
-        Galore = "galore",
-        /// Updates during backward, no states.
-        Lomo = "lomo",
-        /// AdamW on one block at a time.
-        Badam = "badam",
-        /// Zeroth-order: no gradients, no states.
-        Mezo = "mezo",
-        /// Plain gradient descent.
-        Sgd = "sgd",
-        /// Gradient descent with momentum.
-        SgdMomentum = "sgd_momentum" | "sgdm",
-    } default Adamw
 }
 
 /// Low-rank adapters. `alpha` only scales the update: it costs neither memory nor time.

@@ -30,7 +30,7 @@ use shardwise_derive::FromJson;
 
 use super::block::{Block, BlockKind, Stream};
 use super::model::{Model, Run};
-use crate::error::{Result, in_range};
+use crate::error::{Result, entries, in_range};
 use crate::read::{FromJson, from_value};
 
 /// `fixed + per_token x tokens`, in bytes.
@@ -168,18 +168,17 @@ const fn one() -> u64 {
 /// Bounds whose products stay far inside the finite range.
 const MOST_PARAMETERS: f64 = 1e14;
 const MOST_BYTES: f64 = 1e15;
-const MOST_PARTS: f64 = 100_000.0;
+const MOST_PARTS: usize = 100_000;
 
 /// Reads a traced model. `field` is where the request holds it.
 pub(super) fn read(map: &Map<String, Value>, field: &str) -> Result<Model> {
     let spec: Spec = from_value(&Value::Object(map.clone())).map_err(|e| e.under(field))?;
-    let at = |name: &str| format!("{field}.{name}");
-    in_range(&at("tokens"), spec.tokens as f64, 1.0, 1e8)?;
-    in_range(&at("parts"), spec.parts.len() as f64, 1.0, MOST_PARTS)?;
+    in_range("tokens", spec.tokens as f64, 1.0, 1e8).map_err(|e| e.under(field))?;
+    entries("parts", spec.parts.len(), 1, MOST_PARTS).map_err(|e| e.under(field))?;
     let mut blocks: Vec<Block> = Vec::with_capacity(spec.parts.len());
     let mut order = Vec::with_capacity(spec.parts.len());
     for (i, part) in spec.parts.into_iter().enumerate() {
-        part.validate(&format!("{field}.parts[{i}]"))?;
+        part.validate().map_err(|e| e.entry("parts", i).under(field))?;
         order.push(Run { block: i, count: 1 });
         blocks.push(Block {
             kind: BlockKind::Layer,
@@ -204,25 +203,28 @@ pub(super) fn read(map: &Map<String, Value>, field: &str) -> Result<Model> {
 }
 
 impl TracedPart {
-    fn validate(&self, at: &str) -> Result<()> {
-        in_range(&format!("{at}.parameters"), self.parameters as f64, 0.0, MOST_PARAMETERS)?;
-        in_range(&format!("{at}.frozen"), self.frozen as f64, 0.0, self.parameters as f64)?;
-        in_range(&format!("{at}.largest"), self.largest as f64, 0.0, self.parameters as f64)?;
-        in_range(&format!("{at}.tensors"), self.tensors as f64, 0.0, MOST_PARAMETERS)?;
-        in_range(&format!("{at}.buffers"), self.buffers as f64, 0.0, MOST_PARAMETERS)?;
-        in_range(&format!("{at}.kernels"), self.kernels as f64, 0.0, 1e9)?;
-        for product in &self.products {
-            for &size in product {
-                in_range(&format!("{at}.products"), size, 0.0, 1e12)?;
-            }
+    /// Errors are relative to the part.
+    fn validate(&self) -> Result<()> {
+        for (name, count, most) in [
+            ("parameters", self.parameters, MOST_PARAMETERS),
+            ("frozen", self.frozen, self.parameters as f64),
+            ("largest", self.largest, self.parameters as f64),
+            ("tensors", self.tensors, MOST_PARAMETERS),
+            ("buffers", self.buffers, MOST_PARAMETERS),
+            ("kernels", self.kernels, 1e9),
+        ] {
+            in_range(name, count as f64, 0.0, most)?;
+        }
+        for &size in self.products.iter().flatten() {
+            in_range("products", size, 0.0, 1e12)?;
         }
         let r = &self.regimes;
         for (regime, b) in [("fp32", &r.fp32), ("autocast", &r.autocast), ("bf16", &r.bf16)] {
             let within = |name: &str, figures: &[f64]| {
-                let field = || format!("{at}.regimes.{regime}.{name}");
-                figures
-                    .iter()
-                    .try_for_each(|&bytes| in_range(&field(), bytes, -MOST_BYTES, MOST_BYTES).map(|_| ()))
+                figures.iter().try_for_each(|&bytes| {
+                    let given = in_range(name, bytes, -MOST_BYTES, MOST_BYTES).map(drop);
+                    given.map_err(|e| e.under(regime).under("regimes"))
+                })
             };
             for (name, line) in
                 [("held", b.held), ("traffic", b.traffic), ("traffic_backward", b.traffic_backward)]

@@ -3,7 +3,8 @@
 use std::fs;
 use std::io;
 
-use shardwise_tests::conformance::cases;
+use shardwise_tests::conformance::{cases, refusals, said};
+use shardwise_tests::library;
 
 /// Verbs whose answer as text is kept beside the JSON.
 const WITH_PROSE: [&str; 5] = ["calibrate", "catalog", "compare", "estimate", "plan"];
@@ -17,6 +18,20 @@ fn main() -> io::Result<()> {
             _ => {}
         }
     }
-    println!("{} answers written", cases.len());
+    let mut refused = 0;
+    for mut file in refusals()? {
+        for case in &mut file.cases {
+            case.said = said(&case.verb, &case.request);
+        }
+        refused += file.cases.len();
+        fs::write(&file.path, file.text())?;
+    }
+    let mut library = library::refusals()?;
+    for case in &mut library {
+        case.said = library::refused(&case.kind, &case.changes).to_string();
+    }
+    fs::write(library::path(), library::text(&library))?;
+    refused += library.len();
+    println!("{} answers and {refused} refusals written", cases.len());
     Ok(())
 }

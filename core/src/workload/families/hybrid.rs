@@ -27,7 +27,9 @@ fn mixers(c: &Config<'_>) -> Result<Vec<Mixer>> {
             "mamba (M), attention (*), mlp (-) or moe (E) for each layer",
         ))
     };
+    let mut told = "hybrid_override_pattern";
     let mixers: Vec<Mixer> = if let Some(listed) = c.list("layers_block_type")? {
+        told = "layers_block_type";
         let mut out = Vec::with_capacity(listed.len().min(10_000));
         for kind in listed {
             out.push(match kind.as_str() {
@@ -54,7 +56,12 @@ fn mixers(c: &Config<'_>) -> Result<Vec<Mixer>> {
     };
     match mixers.len() {
         1..=10_000 => Ok(mixers),
-        n => Err(Error::new(c.field("layers_block_type"), ErrorCode::OutOfRange, n, "1 to 10000 layers")),
+        n => Err(Error::new(
+            c.field(told),
+            ErrorCode::OutOfRange,
+            format_args!("{n} layers"),
+            "1 to 10000 layers",
+        )),
     }
 }
 
