@@ -46,6 +46,12 @@ _WIDEST = (
 _NARROW = ("prelu", "addmv", "addr", "mv")
 """These run in 16 bits, though not on the CPU. Source: the same, AT_FORALL_LOWER_PRECISION_FP."""
 
+_AS_THEY_ARE = (
+    "cross_entropy_loss avg_pool3d max_pool3d adaptive_avg_pool3d reflection_pad1d reflection_pad2d "
+    "replication_pad1d replication_pad2d replication_pad3d trace"
+).split()
+"""These the CPU's autocast hands fp32, the GPU's does not."""
+
 
 @contextlib.contextmanager
 def cuda_dialect() -> Iterator[None]:
@@ -80,6 +86,8 @@ def _casts() -> Iterator[tuple[str, Cast]]:
         yield name, _result
     for name in _WIDEST:
         yield name, _to(lambda found: torch.float32 if torch.float32 in found else None)
+    for name in _AS_THEY_ARE:
+        yield name, _to(lambda _: None)
     for name in _NARROW:
         yield name, _to(lambda _: torch.get_autocast_dtype("cpu"))
 
@@ -103,7 +111,8 @@ def _to(choose: Callable[[set[torch.dtype]], torch.dtype | None]) -> Cast:
 
 
 def _result(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-    if _eligible(args[0]) and args[0].dtype in SIXTEEN_BIT and kwargs.get("dtype") is None:
+    told = kwargs.get("dtype") is not None or any(isinstance(it, torch.dtype) for it in args)
+    if _eligible(args[0]) and args[0].dtype in SIXTEEN_BIT and not told:
         kwargs = {**kwargs, "dtype": torch.float32}
     return args, kwargs
 
@@ -119,6 +128,52 @@ def _below_autocast(op: Any, cast: Cast) -> Callable[..., Any]:
             return op(*args, **kwargs)
 
     return kernel
+
+
+def _gates(
+    x: torch.Tensor, hidden: torch.Tensor, weights: Sequence[torch.Tensor | None], kept: int
+) -> torch.Tensor:
+    """A step of a recurrent cell: its two products and what the fused cell keeps beside them."""
+    if torch.is_autocast_enabled("cpu"):
+        hidden = hidden.to(torch.get_autocast_dtype("cpu"))
+    products = [functional.linear(a, w) for a, w in zip((x, hidden), weights, strict=False)]
+    out: torch.Tensor = _Cell.apply(*products, hidden, kept, *weights[2:])
+    return out
+
+
+def _gru_cell(x: torch.Tensor, hidden: torch.Tensor, *weights: torch.Tensor | None) -> torch.Tensor:
+    return _gates(x, hidden, weights, 5)
+
+
+def _lstm_cell(
+    x: torch.Tensor, states: Sequence[torch.Tensor], *weights: torch.Tensor | None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    out = _gates(x, states[0], weights, 5)
+    return out, torch.empty_like(out)
+
+
+class _Cell(torch.autograd.Function):
+    """The fused cell. Source: PyTorch aten/src/ATen/native/cuda/RNN.cu and its derivatives."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        first: torch.Tensor,
+        second: torch.Tensor,
+        hidden: torch.Tensor,
+        kept: int,
+        *biases: torch.Tensor | None,
+    ) -> torch.Tensor:
+        workspace = hidden.new_empty(*hidden.shape[:-1], kept * hidden.shape[-1])
+        ctx.save_for_backward(first, second, hidden, workspace, *biases)
+        return torch.empty_like(hidden)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        first, second, hidden, _, *biases = ctx.saved_tensors
+        gates = [torch.empty_like(it) for it in (first, second)]
+        sums = [None if b is None else gates[0].sum(0) for b in biases]
+        return *gates, torch.empty_like(hidden), None, *sums
 
 
 def _dropout(x: torch.Tensor, p: float, train: bool) -> torch.Tensor:  # noqa: FBT001 - ATen's signature
@@ -267,6 +322,8 @@ def _recurrent(kind: str) -> Callable[..., tuple[torch.Tensor, ...]]:
 _KERNELS: dict[str, Callable[..., Any]] = {
     "dropout": _dropout,
     "scaled_dot_product_attention": _attention,
+    "gru_cell": _gru_cell,
+    "lstm_cell": _lstm_cell,
     "lstm.input": _recurrent("lstm"),
     "gru.input": _recurrent("gru"),
     "rnn_tanh.input": _recurrent("rnn"),

@@ -10,7 +10,7 @@ import weakref
 from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
@@ -18,9 +18,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ._products import product
 from ._temporaries import NONE, Temporary, temporary
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ROUNDING = 512
 """Source: PyTorch c10/cuda/CUDACachingAllocator.cpp, kMinBlockSize."""
@@ -140,12 +137,15 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(
         self,
-        func: Callable[..., Any],
+        func: Any,
         types: object,
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         out = func(*args, **(kwargs or {}))
+        if func.namespace == "prim":
+            # A question about a tensor.
+            return out
         part = self._part()
         made = [t for t in pytree.tree_leaves(out) if isinstance(t, torch.Tensor)]
         for tensor in made:

@@ -29,12 +29,24 @@ NONE = Temporary()
 
 
 def _product(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
-    return Temporary(workspaces=1.0)
+    return Temporary(sum(_copied(x) for x in args if isinstance(x, torch.Tensor)), 1.0)
+
+
+def _copied(x: torch.Tensor) -> int:
+    """Bytes of the copy of a matrix whose strides BLAS does not take, as those of an expanded one.
+
+    Source: PyTorch aten/src/ATen/native/cuda/Blas.cpp, prepare_matrix_for_cublas.
+    """
+    if x.dim() < 2:
+        return 0
+    (rows, columns), (down, across) = x.shape[-2:], x.stride()[-2:]
+    taken = (across == 1 and down >= max(1, columns)) or (down == 1 and across >= max(1, rows))
+    return 0 if taken else x.numel() * x.element_size()
 
 
 def _with_bias(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
     # cublasLt adds a bias in the same kernel, with a workspace of 1 MiB.
-    return Temporary(workspaces=1 / 32 if args[0].dim() == 1 else 1.0)
+    return Temporary(_product(args[1:], made).size, 1 / 32 if args[0].dim() == 1 else 1.0)
 
 
 def _convolved(weight: torch.Tensor, groups: int) -> Temporary:
