@@ -27,4 +27,4 @@ pub use recipe::{
     LossKernel, Method, Qat, QatScheme, Recipe, Versions,
 };
 pub use runtime::{Backend, Compression, Dispatch, Runtime};
-pub use traced::{BackwardInstant, BytesLine, Regimes, TracedBytes, TracedPart, TracedPeaks};
+pub use traced::{BytesLine, Regimes, TracedBytes, TracedInstant, TracedPart, TracedPeaks};

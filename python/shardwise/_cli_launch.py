@@ -14,6 +14,7 @@ from ._error import Error
 from ._fields import cluster_of, json_file, put
 from ._model import model_spec
 from ._native import call, call_text
+from ._verdict import accepted
 
 if TYPE_CHECKING:
     from .answers import Cluster
@@ -63,7 +64,7 @@ def check(given: argparse.Namespace) -> int:
     asked = json.dumps(request)
     answer = json.loads(call("estimate", asked))
     print(call_text("estimate", asked), end="")
-    return 0 if answer["fit"]["headroom"] >= 0 else 1
+    return 0 if accepted(answer["fit"]["verdict"], given.tight) else 1
 
 
 def _gpus(cluster: Cluster) -> int:
@@ -87,7 +88,7 @@ def run(given: argparse.Namespace, request: dict[str, Any]) -> int:
         )
     plan = plan_request(request)
     print(str(plan).splitlines()[0], file=sys.stderr)
-    if plan.feasible:
+    if plan.feasible and accepted(plan.best.fit.verdict, given.tight):
         os.environ["SHARDWISE_REQUEST"] = json.dumps(plan.estimate_request)
         sys.stdout.flush()
         os.execv(program, command)

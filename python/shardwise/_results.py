@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ._applied import Applied
 from ._native import call_text
+from ._verdict import accepted
 from .answers import (
     CalibrateAnswer,
     CatalogRows,
@@ -55,8 +56,8 @@ class Estimate(_Printed, EstimateAnswer, Applied):
 
     @property
     def fits(self) -> bool:
-        """Whether the fullest rank fits its accelerator."""
-        return self.fit.headroom >= 0
+        """Whether the fullest rank fits its accelerator, be it tightly."""
+        return accepted(self.fit.verdict)
 
     @property
     def best(self) -> Estimate:

@@ -1,6 +1,7 @@
 """The command line: the verbs, their fields as options, the core's own words.
 
-Exit status: 0 when it fits, 1 when nothing fits, 2 for bad input.
+Exit status: 0 when it fits, 1 when nothing fits, 2 for bad input. What fits tightly (a part of the
+80 % interval of its need exceeds what there is) counts as fitting, with ``--tight refuse`` it does not.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from . import _cli_ask as ask
 from . import _cli_launch as launch
@@ -18,6 +19,7 @@ from ._error import Error
 from ._fields import assignment, cluster_of, json_file, put, value_of
 from ._model import model_spec
 from ._native import call, call_text, version
+from ._verdict import Tight, accepted
 
 FITS, NOTHING_FITS, BAD_INPUT = 0, 1, 2
 
@@ -136,6 +138,12 @@ def _settable(command: argparse.ArgumentParser) -> None:
         metavar="FIELD=VALUE",
         help="any field of the request, as recipe.lora.rank=32",
     )
+    command.add_argument(
+        "--tight",
+        choices=get_args(Tight),
+        default="accept",
+        help="whether a tight fit, which a part of the 80 %% interval of the need exceeds, passes",
+    )
 
 
 def _asking(
@@ -228,7 +236,8 @@ def _train(given: argparse.Namespace) -> int:
         act: Callable[[argparse.Namespace, dict[str, Any]], int] = given.act
         return act(given, request)
     answer = json.loads(_print(given, request))
-    fits = answer["feasible"] if given.verb == "plan" else answer["fit"]["headroom"] >= 0
+    feasible, best = answer.get("feasible", True), answer.get("best", answer)
+    fits = feasible and accepted(best["fit"]["verdict"], given.tight)
     return FITS if fits else NOTHING_FITS
 
 

@@ -173,6 +173,22 @@ def test_prelaunch_says_what_would_fit(capsys):
     assert capsys.readouterr().err.count("shardwise: ") == 1
 
 
+def test_a_tight_plan_may_be_refused():
+    asked = {"seq_len": 2048, "global_batch": 8, "environ": {}}
+    asked |= {"recipe": {"optimizer": "adamw"}, "search": {"shardings": ["none"]}}
+    config = pytest.importorskip("transformers").GPT2Config()
+    roomy = prelaunch(config, cluster="H100", **asked)
+    assert roomy.best.fit.verdict in {"fits", "tight"}
+    # Room for what is needed, not for the error of the estimate.
+    needed = roomy.best.fit.capacity - roomy.best.fit.headroom
+    cluster = {"accelerator": "h100-sxm", "nodes": 1, "gpus_per_node": 1}
+    cluster["usable_gib"] = 1.05 * needed / 2**30
+    plan = prelaunch(config, cluster=cluster, **asked)
+    assert plan.best.fit.verdict == "tight"
+    with pytest.raises(DoesNotFit, match="fits too tightly: uses"):
+        prelaunch(config, cluster=cluster, tight="refuse", **asked)
+
+
 def test_run_passes_its_choice_by_environment(tmp_path):
     script = tmp_path / "show.py"
     script.write_text(
@@ -202,6 +218,26 @@ def test_check_is_a_gate(tmp_path, model, status):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == status, done.stderr
     assert ("shardwise: model: got" in done.stderr) is (status == 2)
+
+
+def test_the_gate_goes_by_the_verdict(tmp_path, capsys):
+    from shardwise.cli import main
+
+    path = tmp_path / "task.yaml"
+    path.write_text("num_nodes: 1\nresources:\n  accelerators: H100:1\n")
+    asked = ["check", str(path), "--model", "gpt2", "--seq-len", "1024", "--global-batch", "8"]
+    asked += ["--set", "layout.micro_batch=8"]
+    estimate = shardwise.estimate(
+        "gpt2", "H100", seq_len=1024, global_batch=8, layout={"micro_batch": 8}
+    )
+    needed = (estimate.fit.capacity - estimate.fit.headroom) / 2**30
+    for room, accept, refuse in ((1.5, 0, 0), (1.05, 0, 1), (0.95, 0, 1), (0.5, 1, 1)):
+        row = {"accelerator": "h100-sxm", "usable_gib": room * needed}
+        machines = tmp_path / "cluster.json"
+        machines.write_text(json.dumps({**row, "nodes": 1, "gpus_per_node": 1}))
+        for tight, status in (("accept", accept), ("refuse", refuse)):
+            assert main([*asked, "--on", str(machines), "--tight", tight]) == status, (room, tight)
+    capsys.readouterr()
 
 
 def test_export_from_the_command_line():

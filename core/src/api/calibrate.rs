@@ -5,7 +5,7 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 use shardwise_derive::{FromJson, ToJson};
 
-use super::estimate::Resolved;
+use super::estimate::{Resolved, recipe_on};
 use super::request::{EstimateRequest, SCHEMA_VERSION, schema_version, version};
 use super::text::plan_name;
 use crate::calibrate::{self, Calibration, Learnt, Observation};
@@ -135,7 +135,10 @@ pub fn calibrate(request: &CalibrateRequest) -> Result<CalibrateAnswer> {
     }
     let allocated: Vec<Bytes> = settings
         .iter()
-        .map(|(run, r, _)| memory::estimate(&r.model, &run.estimate.recipe, &r.layout, &r.batch).allocated)
+        .map(|(run, r, _)| {
+            memory::estimate(&r.model, &recipe_on(&run.estimate.recipe, &r.cluster), &r.layout, &r.batch)
+                .allocated
+        })
         .collect();
     let readings: Vec<(f64, f64)> = settings
         .iter()

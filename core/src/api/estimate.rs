@@ -35,9 +35,10 @@ use crate::workload::{Batch, Kernels, Method, Model, Recipe};
 /// A request that cannot be read; see [`Error`].
 pub fn estimate(request: &EstimateRequest) -> Result<EstimateAnswer> {
     let Resolved { model, cluster, assumptions, layout, batch } = Resolved::new(request)?;
+    let recipe = recipe_on(&request.recipe, &cluster);
     let parts = Workplace {
         model: &model,
-        recipe: &request.recipe,
+        recipe: &recipe,
         cluster: &cluster,
         run: &request.run,
         calibration: &request.calibration,
@@ -45,6 +46,11 @@ pub fn estimate(request: &EstimateRequest) -> Result<EstimateAnswer> {
     let mut answer = parts.answer(layout, &batch, assumptions);
     parts.complete(&mut answer, &batch)?;
     Ok(answer)
+}
+
+/// The recipe as it runs on these machines.
+pub(super) fn recipe_on(recipe: &Recipe, cluster: &Cluster) -> Recipe {
+    Recipe { on_processor: cluster.is_processor(), ..recipe.clone() }
 }
 
 /// A request with every name looked up and every default filled in.

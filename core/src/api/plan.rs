@@ -1,7 +1,7 @@
 //! `plan`: every layout the search sees, the best of them, and why not the others.
 
 use super::answer::{Chosen, PlanAnswer, PlanLine, Rejection};
-use super::estimate::{Workplace, networks_between, strategy_name, verdict};
+use super::estimate::{Workplace, networks_between, recipe_on, strategy_name, verdict};
 use super::explain::Explain;
 use super::nearest::nearest_changes;
 use super::open::Open;
@@ -39,8 +39,10 @@ pub fn plan(request: &PlanRequest) -> Result<PlanAnswer> {
     let model = request.model.resolve("model")?;
     let open = Open::new(request, &model)?;
     let mut sites: Vec<Site<'_>> = Vec::new();
-    for (cluster, assumptions) in &open.machines {
-        for recipe in &open.recipes {
+    let on = |cluster| open.recipes.iter().map(|recipe| recipe_on(recipe, cluster)).collect();
+    let recipes: Vec<Vec<Recipe>> = open.machines.iter().map(|(cluster, _)| on(cluster)).collect();
+    for ((cluster, assumptions), recipes) in open.machines.iter().zip(&recipes) {
+        for recipe in recipes {
             sites.extend(open.batches.iter().map(|&batch| Site {
                 place: Workplace {
                     model: &model,

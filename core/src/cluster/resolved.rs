@@ -215,6 +215,12 @@ pub struct Cluster {
 }
 
 impl Cluster {
+    /// Whether the ranks run on processors, without an accelerator.
+    #[must_use]
+    pub fn is_processor(&self) -> bool {
+        self.form.eq_ignore_ascii_case("cpu")
+    }
+
     /// GPUs in all.
     ///
     /// ```

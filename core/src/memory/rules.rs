@@ -200,7 +200,7 @@ pub(super) fn interpret(block: &Block, mode: &Mode<'_>) -> BlockBytes {
     let mut reader = Reader {
         mode,
         first: block.ops.iter().any(|op| is_relative_table(&op.kind)),
-        tape: Tape::with_capacity(4 * block.ops.len() + 8),
+        tape: Tape::with_capacity(4 * block.ops.len() + 8, mode.recipe.on_processor),
         slots: Vec::with_capacity(block.slots.len()),
         products: 0,
         quantised: None,

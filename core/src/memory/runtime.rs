@@ -41,6 +41,10 @@ const UNRETURNED: f64 = 0.5;
 impl Outside {
     /// Beside `total` bytes of tensors, of which `at_rest` stay between steps.
     pub(super) fn of(total: f64, at_rest: f64, recipe: &Recipe, layout: &Layout) -> Self {
+        // No device context, no NCCL, no caching allocator: gloo's buffers are the tensors.
+        if recipe.on_processor {
+            return Self::default();
+        }
         let transient = (total - at_rest).max(0.0);
         let streams = if layout.sharding.shards_parameters() { SLACK_STREAMS } else { 0.0 };
         let old = recipe.torch_before(1, 11);

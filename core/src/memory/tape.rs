@@ -6,6 +6,7 @@
 //! weights, adapters and fused kernels follow from that rule (checked to the byte against real
 //! PyTorch, see `tests/data/corpus/layer_activations.csv`).
 
+use super::kernels::GEMM_WORKSPACE;
 use super::line::{Envelope, Line};
 
 /// A tensor of the tape.
@@ -91,11 +92,14 @@ pub(super) struct Tape {
     again: bool,
     /// Of what is kept, what is made again.
     dropped: Line,
+    /// The kernels are a processor's.
+    on_processor: bool,
 }
 
 impl Tape {
-    pub(super) fn with_capacity(n: usize) -> Self {
+    pub(super) fn with_capacity(n: usize, on_processor: bool) -> Self {
         Self {
+            on_processor,
             tensors: Vec::with_capacity(n),
             storages: Vec::with_capacity(n),
             steps: Vec::with_capacity(n),
@@ -232,8 +236,15 @@ impl Tape {
         self
     }
 
-    /// The last step ends by summing so many columns over the tokens.
+    /// The last step multiplies matrices, which takes a library's workspace on an accelerator.
+    pub(super) fn workspace(&mut self) -> &mut Self {
+        if self.on_processor { self } else { self.temporary(GEMM_WORKSPACE) }
+    }
+
+    /// The last step ends by summing so many columns over the tokens; a processor leaves no partial
+    /// sums.
     pub(super) fn columns(&mut self, columns: f64) -> &mut Self {
+        let columns = if self.on_processor { 0.0 } else { columns };
         if let Some(s) = self.steps.last_mut() {
             s.columns = s.columns.max(columns);
         }
@@ -329,7 +340,7 @@ impl<'t> Walk<'t> {
 
     fn note(&mut self, own: Line, columns: f64) {
         let line = self.remaining + self.alive + own + Line::fixed(self.made);
-        self.envelope.include(line, columns);
+        self.envelope.include(line, columns, 1.0);
     }
 
     /// A fresh gradient for `id`.

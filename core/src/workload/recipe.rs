@@ -347,6 +347,10 @@ pub struct Recipe {
     pub no_dropout: bool,
     /// How the program runs beside the mathematics.
     pub runtime: Runtime,
+    /// Runs on processors, without an accelerator's context, libraries and allocator: what the
+    /// machines say, so no part of a request.
+    #[serde(skip)]
+    pub on_processor: bool,
 }
 
 impl Recipe {

@@ -7,20 +7,21 @@
 //!    "largest": 36864, "buffers": 0, "kernels": 52,
 //!    "products": [[3136.0, 64.0, 576.0, 1.0]],
 //!    "regimes": {
-//!      "fp32":     {"whole": {"kept": [0, 12845056], "forward": [[0, 14450000]],
-//!                             "backward": [[8192, 19270000, 36864]]},
-//!                   "recomputed": {"kept": [0, 802816], "forward": [[0, 14450000]],
-//!                                  "backward": [[8192, 20070000, 36864]]},
+//!      "fp32":     {"whole": {"kept": [0, 12845056], "forward": [[0, 14450000, 0, 1, 0, 0]],
+//!                             "backward": [[8192, 19270000, 36864, 0, 64, 3136]]},
+//!                   "recomputed": {"kept": [0, 802816], "forward": [[0, 14450000, 0, 1, 0, 0]],
+//!                                  "backward": [[8192, 20070000, 36864, 0, 64, 3136]]},
 //!                   "held": [0, 0], "traffic": [0, 51380224], "traffic_backward": [0, 102760448]},
 //!      "autocast": {}, "bf16": {}}}]}
 //! ```
 //!
 //! (The other two regimes are as the first.) A line `[fixed, per_token]` is in bytes. `kept` is what
 //! the part's forward leaves for backward. `forward` are the fullest instants of its forward, less
-//! what the parts before it keep. `backward` are those of its backward, less the same and less all
-//! finished gradients of weights: `[fixed, per_token, elements]`, the last being the elements of the
-//! finished gradients of weights beyond those of the parts after it. All three were traced twice,
-//! with the units kept whole and with every unit recomputed. `held` is what is alive between backward
+//! what the parts before it keep; `backward` are those of its backward, less the same and less all
+//! finished gradients of weights. An instant is `[fixed, per_token, elements, workspaces, columns,
+//! rows]`: its line, the elements of the finished gradients of weights beyond those of the parts
+//! after it, the workspaces of matrix products in use, and the matrix that is summed over its rows,
+//! so many a token. All were traced twice, with the units kept whole and with every unit recomputed. `held` is what is alive between backward
 //! and the end of the step: inputs and outputs that the script holds. `products` are
 //! `[rows a token, columns, depth, number]`; `traffic` is what all other kernels read and write.
 
@@ -50,20 +51,37 @@ impl FromJson for BytesLine {
     }
 }
 
-/// An instant of a part's backward: bytes `fixed + per_token x tokens`, and the elements of the
-/// gradients of weights that are finished by then.
+/// What is alive at an instant of a part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
-pub struct BackwardInstant(pub f64, pub f64, pub f64);
+#[serde(from = "[f64; 6]")]
+pub struct TracedInstant {
+    /// Bytes of tensors.
+    pub bytes: BytesLine,
+    /// Elements of the gradients of weights that are finished by then.
+    pub gradients: f64,
+    /// Workspaces of matrix products that are in use.
+    pub workspaces: f64,
+    /// Columns of a matrix that is summed over its rows.
+    pub columns: f64,
+    /// Its rows a token.
+    pub rows: f64,
+}
 
-impl FromJson for BackwardInstant {
+impl From<[f64; 6]> for TracedInstant {
+    fn from([fixed, per_token, gradients, workspaces, columns, rows]: [f64; 6]) -> Self {
+        Self { bytes: BytesLine(fixed, per_token), gradients, workspaces, columns, rows }
+    }
+}
+
+impl FromJson for TracedInstant {
     fn hollow() -> Self {
         Self::default()
     }
 
     fn read(&mut self, value: &Value) -> Result<()> {
-        let mut three = [0.0; 3];
-        three.read(value)?;
-        *self = Self(three[0], three[1], three[2]);
+        let mut six = [0.0; 6];
+        six.read(value)?;
+        *self = Self::from(six);
         Ok(())
     }
 }
@@ -75,9 +93,9 @@ pub struct TracedPeaks {
     /// Left by forward for backward.
     pub kept: BytesLine,
     /// The fullest instants of its forward.
-    pub forward: Vec<BytesLine>,
+    pub forward: Vec<TracedInstant>,
     /// The fullest instants of its backward.
-    pub backward: Vec<BackwardInstant>,
+    pub backward: Vec<TracedInstant>,
 }
 
 /// What a part costs under one mix of number formats.
@@ -232,11 +250,12 @@ impl TracedPart {
                 within(name, &[line.0, line.1])?;
             }
             for (name, peaks) in [("whole", &b.whole), ("recomputed", &b.recomputed)] {
-                for line in peaks.forward.iter().chain([&peaks.kept]) {
-                    within(name, &[line.0, line.1])?;
-                }
-                for instant in &peaks.backward {
-                    within(name, &[instant.0, instant.1, instant.2])?;
+                within(name, &[peaks.kept.0, peaks.kept.1])?;
+                for i in peaks.forward.iter().chain(&peaks.backward) {
+                    within(name, &[i.bytes.0, i.bytes.1, i.gradients, i.workspaces])?;
+                    let field = format!("{at}.regimes.{regime}.{name}");
+                    in_range(&field, i.columns, 0.0, 1e9)?;
+                    in_range(&field, i.rows, 0.0, 1e9)?;
                 }
             }
         }
@@ -264,7 +283,7 @@ mod tests {
     use crate::workload::ModelSpec;
 
     fn spec(part: &str) -> ModelSpec {
-        let peaks = r#"{"kept": [0, 8], "forward": [[0, 9]], "backward": [[0, 16, 6]]}"#;
+        let peaks = r#"{"kept": [0, 8], "forward": [[0, 9, 0, 0, 0, 0]], "backward": [[0, 16, 6, 0, 0, 0]]}"#;
         let bytes = format!(
             r#"{{"whole": {peaks}, "recomputed": {peaks}, "traffic": [0, 1], "traffic_backward": [0, 2]}}"#
         );

@@ -36,6 +36,7 @@ def calibrate(*, seconds: float = 10.0, processes: int = 2) -> dict[str, Any]:
     row: dict[str, Any] = {
         "id": f"measured-{'gpu' if on_gpu else 'cpu'}",
         "name": name,
+        "form": "" if on_gpu else "CPU",
         "memory_gb": total_memory(on_gpu) / 1e9,
         "usable_gib": free_memory(on_gpu) / 2**30 / (1 if on_gpu else ranks),
         "bandwidth_gb_s": memory / 1e9,

@@ -15,6 +15,7 @@ from .._fields import json_file
 from .._model import model_spec
 from .._results import Calibrated
 from .._verbs import estimate_request, plan_request, to_json
+from .._verdict import Tight, accepted
 from ._describe import describe
 from ._detect import detect
 
@@ -50,7 +51,9 @@ class DoesNotFit(RuntimeError):  # noqa: N818 - the answer's own verdict
     def __init__(self, plan: Plan | Estimate) -> None:
         self.plan = plan
         best = plan.best
-        said = f"nothing fits: {best.fit.reason}"
+        # Only one that is refused is here with a verdict other than that it does not fit.
+        tight = getattr(plan, "feasible", True) and best.fit.verdict == "tight"
+        said = f"{'fits too tightly' if tight else 'nothing fits'}: {best.fit.reason}"
         changes = getattr(plan, "nearest_changes", ())
         if changes:
             said += "; would fit with " + "; or ".join(changes[:3])
@@ -66,6 +69,7 @@ def prelaunch(
     recipe: requests.Recipe | None = None,
     search: requests.Search | None = None,
     calibration: Learnt | None = None,
+    tight: Tight = "accept",
     environ: Mapping[str, str] | None = None,
     **describing: Any,
 ) -> Plan | Estimate | None:
@@ -83,11 +87,14 @@ def prelaunch(
         recipe: method, number formats, kernels, optimizer.
         search: what may vary; without it DDP and FSDP2.
         calibration: what measured runs taught; without it the file ``SHARDWISE_CALIBRATION``.
+        tight: whether a plan that fits tightly, its need's 80 % interval reaching beyond what there
+            is, may start (``accept``) or not (``refuse``); ``search={"headroom": 0.17}`` looks for
+            one that fits with room to spare.
         environ: in place of ``os.environ``.
         **describing: further arguments of ``describe``.
 
     Raises:
-        DoesNotFit: when no layout fits.
+        DoesNotFit: when no layout fits, or the best fits but tightly and that is refused.
         Error: for a request that cannot be read.
     """
     env = os.environ if environ is None else environ
@@ -117,7 +124,7 @@ def prelaunch(
     answer: Plan | Estimate = (
         estimate_request(request) if "layout" in request else plan_request(request)
     )
-    if answer.best.fit.headroom < 0:
+    if not (getattr(answer, "feasible", True) and accepted(answer.best.fit.verdict, tight)):
         raise DoesNotFit(answer)
     if _rank(env) == 0:
         print(f"shardwise: {one_line(answer)}", file=sys.stderr)

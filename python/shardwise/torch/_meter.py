@@ -10,16 +10,14 @@ import weakref
 from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ._products import product
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from ._temporaries import NONE, Temporary, temporary
 
 ROUNDING = 512
 """Source: PyTorch c10/cuda/CUDACachingAllocator.cpp, kMinBlockSize."""
@@ -28,6 +26,17 @@ ROUNDING = 512
 def rounded(size: int) -> int:
     """Bytes as the CUDA allocator hands them out."""
     return -(-size // ROUNDING) * ROUNDING
+
+
+@dataclass(frozen=True)
+class Instant:
+    """What is alive during one operation."""
+
+    alive: int
+    """Bytes, in backward but for finished gradients of parameters."""
+    finished: int = 0
+    """Elements of these."""
+    also: Temporary = NONE
 
 
 @dataclass
@@ -42,11 +51,10 @@ class Part:
     """Bytes alive when it began."""
     alive_after: int = 0
     """Bytes alive when it ended."""
-    forward: list[int] = field(default_factory=list)
-    """Bytes alive after each operation of its forward."""
-    backward: list[tuple[int, int]] = field(default_factory=list)
-    """After each operation of its backward: bytes alive but for finished gradients of parameters,
-    and the elements of these."""
+    forward: list[Instant] = field(default_factory=list)
+    """Each operation of its forward."""
+    backward: list[Instant] = field(default_factory=list)
+    """Each operation of its backward."""
     products: Counter[tuple[int, int, int]] = field(default_factory=Counter)
     traffic: int = 0
     """Bytes that its other kernels read and write forward."""
@@ -100,7 +108,7 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.end()
         self.backward = True
         self._current = len(self.parts) - 1
-        self.parts[-1].backward.append((self.alive, 0))
+        self.parts[-1].backward.append(Instant(self.alive))
 
     def add(self, tensor: torch.Tensor) -> None:
         """Takes a tensor's storage in, until it is let go."""
@@ -129,20 +137,24 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(
         self,
-        func: Callable[..., Any],
+        func: Any,
         types: object,
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         out = func(*args, **(kwargs or {}))
+        if func.namespace == "prim":
+            # A question about a tensor.
+            return out
         part = self._part()
         made = [t for t in pytree.tree_leaves(out) if isinstance(t, torch.Tensor)]
         for tensor in made:
             self.add(tensor)
+        also = temporary(func, args, made)
         if self.backward:
-            part.backward.append((self.held, self.finished_elements))
+            part.backward.append(Instant(self.held + also.size, self.finished_elements, also))
         else:
-            part.forward.append(self.alive)
+            part.forward.append(Instant(self.alive + also.size, 0, also))
         self._work(part, func, args, made)
         return out
 

@@ -52,8 +52,8 @@ _SHAPES: dict[Any, Callable[[tuple[Any, ...], list[torch.Tensor]], Shape]] = {
     _ATEN.bmm: _bmm,
     _ATEN.baddbmm: _baddbmm,
     _ATEN.convolution: _convolution,
-    _ATEN._scaled_dot_product_flash_attention_for_cpu: _attention,  # noqa: SLF001
-    _ATEN._scaled_dot_product_fused_attention_overrideable: _attention,  # noqa: SLF001
+    _ATEN._scaled_dot_product_flash_attention: _attention,  # noqa: SLF001
+    _ATEN._scaled_dot_product_efficient_attention: _attention,  # noqa: SLF001
 }
 
 

@@ -19,8 +19,9 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 from torch.utils.checkpoint import checkpoint
 
+from ._dialect import cuda_dialect
 from ._fake import batched, fake_copy
-from ._meter import Meter, Part
+from ._meter import Instant, Meter, Part
 from ._units import Units, find_units
 
 Loss = Callable[[Any], torch.Tensor]
@@ -81,10 +82,11 @@ def trace(
     def step(regime: Regime, times: int, recomputed: bool) -> _Step:
         return _step(model, example, loss, units, regime, times, recomputed=recomputed)
 
-    steps = {
-        regime.name: [step(regime, n, again) for again in (False, True) for n in (1, 2)]
-        for regime in REGIMES
-    }
+    with cuda_dialect():
+        steps = {
+            regime.name: [step(regime, n, again) for again in (False, True) for n in (1, 2)]
+            for regime in REGIMES
+        }
     groups = _groups(steps["fp32"][0].parts)
     traced = {
         name: _Traced(*(_Step(_joined(s.parts, groups), s.held) for s in of))
@@ -304,24 +306,37 @@ def _regime(of: _Traced, i: int, scale: _Scale) -> dict[str, Any]:
 def _peaks(small: Part, large: Part, scale: _Scale) -> dict[str, Any]:
     """What is alive in the part, less what the parts before it keep."""
 
-    def above(alive: tuple[float, float]) -> list[float]:
-        before = scale.line(small.alive_before, large.alive_before)
-        instant = scale.line(*alive)
+    before = scale.line(small.alive_before, large.alive_before)
+
+    def above(first: float, second: float) -> list[float]:
+        instant = scale.line(first, second)
         return [instant[0] - before[0], instant[1] - before[1]]
 
-    # The same operations at both sizes; where there are not, the fullest of each.
-    forward = list(zip(small.forward, large.forward, strict=False))
-    if len(small.forward) != len(large.forward):
-        forward = [(max(small.forward, default=0), max(large.forward, default=0))]
-    pairs = list(zip(small.backward, large.backward, strict=False))
-    if len(small.backward) != len(large.backward):
-        pairs = [(max(small.backward, default=(0, 0)), max(large.backward, default=(0, 0)))]
-    backward = [[*above((a[0], b[0])), float(a[1] - scale.above)] for a, b in pairs if a != (0, 0)]
+    def line(a: Instant, b: Instant, others: int) -> list[float]:
+        finished, rows = float(a.finished - others), a.also.rows / (scale.batch * scale.tokens)
+        figures = [finished, a.also.workspaces, float(a.also.columns), rows]
+        return [*above(a.alive, b.alive), *figures]
+
+    forward = [line(a, b, 0) for a, b in _pairs(small.forward, large.forward)]
+    backward = [line(a, b, scale.above) for a, b in _pairs(small.backward, large.backward)]
     return {
-        "kept": above((small.alive_after, large.alive_after)),
-        "forward": _fullest([above(alive) for alive in forward], scale),
+        "kept": above(small.alive_after, large.alive_after),
+        "forward": _fullest(forward, scale),
         "backward": _fullest(backward, scale),
     }
+
+
+def _pairs(small: list[Instant], large: list[Instant]) -> list[tuple[Instant, Instant]]:
+    """The same operations at both sizes; where there are not, the fullest of each."""
+    if len(small) == len(large):
+        return list(zip(small, large, strict=True))
+    if not small or not large:
+        return []
+    return [(max(small, key=_alive), max(large, key=_alive))]
+
+
+def _alive(instant: Instant) -> int:
+    return instant.alive
 
 
 GRADIENT_WIDTHS = (0, 2, 4)
@@ -329,14 +344,18 @@ GRADIENT_WIDTHS = (0, 2, 4)
 
 
 def _fullest(instants: list[list[float]], scale: _Scale) -> list[list[float]]:
-    """Those that are the fullest for some number of samples."""
-    distinct = sorted({tuple(it) for it in instants})
+    """Those that are the fullest of their kind for some number of samples.
+
+    What a kernel takes beside, workspaces and partial sums, makes their kind.
+    """
+    kinds: dict[tuple[float, ...], set[tuple[float, ...]]] = {}
+    for it in instants:
+        kinds.setdefault(tuple(it[3:]), set()).add(tuple(it[:3]))
     best: dict[tuple[float, ...], None] = {}
-    for doublings in range(-4, 13):
-        tokens = scale.tokens * scale.batch * 2.0**doublings
-        for width in GRADIENT_WIDTHS:
-            at = (1.0, tokens, float(width))
-            most = max(distinct, key=lambda it: sum(map(mul, it, at)), default=None)
-            if most is not None:
-                best[most] = None
+    for kind, distinct in sorted(kinds.items()):
+        for doublings in range(-4, 13):
+            tokens = scale.tokens * scale.batch * 2.0**doublings
+            for width in GRADIENT_WIDTHS:
+                at = (1.0, tokens, float(width))
+                best[*max(sorted(distinct), key=lambda it, at=at: sum(map(mul, it, at))), *kind] = None
     return [list(it) for it in best]

@@ -1,6 +1,5 @@
 //! Scaled dot-product attention.
 
-use super::super::kernels::GEMM_WORKSPACE;
 use super::super::line::Line;
 use super::super::tape::Id;
 use super::{Kernel, Origin, Place, Reader, kernel_of};
@@ -184,7 +183,7 @@ impl Reader<'_, '_> {
             }
         };
         let mut raw = self.tape.tensor(scores, product, true);
-        self.tape.step(&[query, keys], raw).temporary(GEMM_WORKSPACE);
+        self.tape.step(&[query, keys], raw).workspace();
         self.tape.keep(query);
         self.tape.keep(keys);
         if spec.softcap {
@@ -214,7 +213,7 @@ impl Reader<'_, '_> {
             weights = self.dropout(weights);
         }
         let attended = self.like(out);
-        self.tape.step(&[weights, values], attended).temporary(GEMM_WORKSPACE);
+        self.tape.step(&[weights, values], attended).workspace();
         core(self, weights);
         self.tape.keep(values);
         // Transposed back to token-major: a copy, which the projection keeps.

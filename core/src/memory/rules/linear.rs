@@ -1,6 +1,5 @@
 //! Matrix multiplications with a weight, plain, adapted, quantised.
 
-use super::super::kernels::GEMM_WORKSPACE;
 use super::super::line::Line;
 use super::super::tape::Id;
 use super::{Origin, Place, Reader};
@@ -32,7 +31,7 @@ impl Reader<'_, '_> {
             Some(w) => self.tape.step(&[taken, w], out),
             None => self.tape.step(&[taken], out),
         };
-        self.tape.temporary(GEMM_WORKSPACE);
+        self.tape.workspace();
         self.products += 1;
         if self.products % 2 == 1 {
             self.tape.select(out);
@@ -141,14 +140,14 @@ impl Reader<'_, '_> {
             entry = self.dropout(entry);
         }
         let down = self.tape.tensor(Line::per_token(rank), dtype, true);
-        self.tape.step(&[entry], down).temporary(GEMM_WORKSPACE);
+        self.tape.step(&[entry], down).workspace();
         self.tape.keep(entry);
         self.tape.weight_grad(rank * l.inputs as f64 * lora.dtype.bytes());
         if m.autocast && lora.dtype == Dtype::Fp32 {
             self.tape.weight_copy(rank * l.inputs as f64 * m.compute);
         }
         let up = self.tape.tensor(self.tape.elements(base), dtype, true);
-        self.tape.step(&[down], up).temporary(GEMM_WORKSPACE);
+        self.tape.step(&[down], up).workspace();
         self.tape.keep(down);
         self.tape.weight_grad(rank * l.outputs as f64 * lora.dtype.bytes());
         if m.autocast && lora.dtype == Dtype::Fp32 {

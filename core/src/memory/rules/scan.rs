@@ -1,6 +1,5 @@
 //! The selective state-space mixer.
 
-use super::super::kernels::GEMM_WORKSPACE;
 use super::super::line::Line;
 use super::{Origin, Place, Reader};
 use crate::workload::Scan;
@@ -75,10 +74,10 @@ impl Reader<'_, '_> {
         let flat = self.like(x.id);
         self.tape.step(&[active], flat);
         let steering = self.tape.tensor(Line::per_token(s.steering() as f64), m.compute, true);
-        self.tape.step(&[flat], steering).temporary(GEMM_WORKSPACE);
+        self.tape.step(&[flat], steering).workspace();
         self.tape.keep(flat);
         let raised = self.tape.tensor(channels, m.compute, true);
-        self.tape.step(&[steering], raised).temporary(GEMM_WORKSPACE);
+        self.tape.step(&[steering], raised).workspace();
         self.tape.keep(steering);
         let step = self.like(raised);
         self.tape.step(&[raised], step);

@@ -1,9 +1,10 @@
 //! A traced part already knows its bytes; only the regime must be chosen.
 
 use super::Mode;
-use crate::memory::line::Line;
+use crate::memory::kernels::GEMM_WORKSPACE;
+use crate::memory::line::{Envelope, Line};
 use crate::memory::tape::{BlockBytes, WeightGrads};
-use crate::workload::{BytesLine, TracedPart};
+use crate::workload::{BytesLine, TracedInstant, TracedPart};
 
 const fn line(b: BytesLine) -> Line {
     Line { fixed: b.0, per_token: b.1 }
@@ -20,16 +21,20 @@ pub(super) fn bytes(part: &TracedPart, mode: &Mode<'_>) -> BlockBytes {
         held: line(regime.held),
         ..BlockBytes::default()
     };
-    for &instant in &peaks.forward {
-        bytes.forward.include(line(instant), 0.0);
-    }
-    for instant in &peaks.backward {
-        // A gradient that joins one that is there already takes no room of its own.
-        let gradients = match mode.weight_grads {
-            WeightGrads::Stay => instant.2 * mode.weight,
-            WeightGrads::Join => 0.0,
-        };
-        bytes.backward.include(Line { fixed: instant.0 + gradients, per_token: instant.1 }, 0.0);
-    }
+    // A gradient that joins one that is there already takes no room of its own.
+    let gradient = match mode.weight_grads {
+        WeightGrads::Stay => mode.weight,
+        WeightGrads::Join => 0.0,
+    };
+    // A processor's kernels take no workspace and leave no partial sums.
+    let (workspace, sums) = if mode.recipe.on_processor { (0.0, 0.0) } else { (GEMM_WORKSPACE.fixed, 1.0) };
+    let include = |envelope: &mut Envelope, instants: &[TracedInstant]| {
+        for i in instants {
+            let fixed = i.bytes.0 + i.gradients * gradient + i.workspaces * workspace;
+            envelope.include(Line { fixed, per_token: i.bytes.1 }, i.columns * sums, i.rows);
+        }
+    };
+    include(&mut bytes.forward, &peaks.forward);
+    include(&mut bytes.backward, &peaks.backward);
     bytes
 }

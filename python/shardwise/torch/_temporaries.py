@@ -1,0 +1,156 @@
+"""What PyTorch's CUDA kernels take from the allocator for themselves while they run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@dataclass(frozen=True)
+class Temporary:
+    """Taken and given back by one operation."""
+
+    size: int = 0
+    """Bytes."""
+    workspaces: float = 0.0
+    """Workspaces of a cuBLAS product."""
+    columns: int = 0
+    """Columns of a matrix that is summed over its rows, which leaves partial sums."""
+    rows: int = 0
+
+
+NONE = Temporary()
+
+
+def _product(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
+    return Temporary(sum(_copied(x) for x in args if isinstance(x, torch.Tensor)), 1.0)
+
+
+def _copied(x: torch.Tensor) -> int:
+    """Bytes of the copy of a matrix whose strides BLAS does not take, as those of an expanded one.
+
+    Source: PyTorch aten/src/ATen/native/cuda/Blas.cpp, prepare_matrix_for_cublas.
+    """
+    if x.dim() < 2:
+        return 0
+    (rows, columns), (down, across) = x.shape[-2:], x.stride()[-2:]
+    taken = (across == 1 and down >= max(1, columns)) or (down == 1 and across >= max(1, rows))
+    return 0 if taken else x.numel() * x.element_size()
+
+
+def _with_bias(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
+    # cublasLt adds a bias in the same kernel, with a workspace of 1 MiB.
+    return Temporary(_product(args[1:], made).size, 1 / 32 if args[0].dim() == 1 else 1.0)
+
+
+def _convolved(weight: torch.Tensor, groups: int) -> Temporary:
+    # One filter a channel is no matrix product. (cuDNN's workspace is of its choice: as cuBLAS's.)
+    return NONE if groups > 1 and weight.shape[1] == 1 else Temporary(workspaces=1.0)
+
+
+def _convolution(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
+    return _convolved(args[1], args[8])
+
+
+def _convolution_backward(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
+    return _convolved(args[2], args[9])
+
+
+def _sum(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
+    x, dims = args[0], args[1] if len(args) > 1 else None
+    if not dims:
+        return NONE
+    leading = sorted(d % x.dim() for d in dims)
+    rest = x.shape[len(leading) :]
+    if leading != list(range(len(leading))) or not rest:
+        return NONE
+    return Temporary(columns=prod(rest), rows=prod(x.shape[: len(leading)]))
+
+
+def _softmax_backward(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
+    # Source: aten/src/ATen/native/cuda/SoftMax.cu, softmax_backward_cuda_out: grad * output.
+    return Temporary(args[1].numel() * args[1].element_size())
+
+
+SORTED = 48
+"""Bytes an index: keys and values of a sort, before and after, and the segments."""
+FEW_INDICES = 3072
+"""Up to here one kernel does without sorting. Source: aten/src/ATen/native/cuda/Embedding.cu."""
+SEGMENT = 10
+"""Indices that one thread adds up. Source: EmbeddingBackwardKernel.cu, NROWS_PER_THREAD."""
+
+
+def _rows_added(indices: int, table: int, width: int) -> Temporary:
+    """Gradients of looked-up rows: sorted by index, then added up by segments in fp32."""
+    if indices <= FEW_INDICES:
+        return NONE
+    segments = indices // SEGMENT + min(indices, table)
+    return Temporary(segments * width * 4 + SORTED * indices)
+
+
+def _embedding_backward(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
+    return _rows_added(args[1].numel(), made[0].shape[0], made[0].shape[-1])
+
+
+def _index_put(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
+    if len(args) < 4 or not args[3]:
+        return NONE
+    return Temporary(SORTED * max((i.numel() for i in args[1] if i is not None), default=0))
+
+
+def _blocks(size: int, block: int) -> int:
+    return -(-size // block) * block
+
+
+def _fused_attention(q: torch.Tensor, rows: int, columns: int) -> int:
+    """Gradients of the queries in fp32 and the sums of each row."""
+    batch, heads, length, size = q.shape
+    return batch * heads * _blocks(length, rows) * (_blocks(size, columns) + 1) * 4
+
+
+def _flash_backward(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
+    # Source: aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp, mha_bwd; gradient and
+    # output are laid out token by token first.
+    grad, q, out = args[0], args[1], args[4]
+    copied = [x for x in (grad, out) if not x.transpose(1, 2).is_contiguous()]
+    size = sum(x.numel() * x.element_size() for x in copied)
+    return Temporary(_fused_attention(q, 128, 32) + size)
+
+
+def _efficient_backward(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
+    # Source: the same folder, mem_eff_attention/kernel_backward.h, workspace_elements_gq.
+    return Temporary(_fused_attention(args[1], 64, 64))
+
+
+_ATEN = torch.ops.aten
+_RULES: dict[Any, Callable[[tuple[Any, ...], list[torch.Tensor]], Temporary]] = {
+    _ATEN.mm: _product,
+    _ATEN.bmm: _product,
+    _ATEN.baddbmm: _product,
+    _ATEN.addmm: _with_bias,
+    _ATEN.convolution: _convolution,
+    _ATEN.convolution_backward: _convolution_backward,
+    _ATEN.sum: _sum,
+    _ATEN.mean: _sum,
+    _ATEN._softmax_backward_data: _softmax_backward,  # noqa: SLF001 - ATen's name
+    _ATEN.embedding_dense_backward: _embedding_backward,
+    _ATEN._embedding_bag_dense_backward: _embedding_backward,  # noqa: SLF001 - as above
+    _ATEN.index_put: _index_put,
+    _ATEN.index_put_: _index_put,
+    _ATEN._index_put_impl_: _index_put,  # noqa: SLF001 - as above
+    _ATEN._unsafe_index_put: _index_put,  # noqa: SLF001 - as above
+    _ATEN._scaled_dot_product_flash_attention_backward: _flash_backward,  # noqa: SLF001 - as above
+    _ATEN._scaled_dot_product_efficient_attention_backward: _efficient_backward,  # noqa: SLF001 - as above
+}
+
+
+def temporary(func: Any, args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
+    """What the operation takes and gives back."""
+    rule = _RULES.get(getattr(func, "overloadpacket", None))
+    return NONE if rule is None else rule(args, made)
