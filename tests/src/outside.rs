@@ -61,7 +61,7 @@ fn typed<R: DeserializeOwned, A: Serialize + Debug + Display>(
     // As a value first: of a field given twice the last counts, and serde's types refuse it.
     let Ok(value) = serde_json::from_str::<Value>(request) else {
         let error = answer.as_ref().expect_err("what serde_json cannot read");
-        assert_eq!(error.code, ErrorCode::Syntax, "{error}");
+        assert!(matches!(error.code, ErrorCode::Syntax | ErrorCode::OutOfRange), "{error}");
         return;
     };
     let read: R = match serde_json::from_value(value) {

@@ -1,5 +1,7 @@
 //! Names of the catalogue: found without regard to case, spaces and punctuation.
 
+use super::named::LONGEST;
+
 /// Names in normal form, sorted once, each with the place of its row.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names(Vec<(String, usize)>);
@@ -50,7 +52,9 @@ impl Names {
 
     /// Every name with how far it is from the one given, for suggestions.
     pub fn distances<'a>(&'a self, normal: &'a str) -> impl Iterator<Item = (usize, usize)> + 'a {
-        self.0.iter().map(move |(name, row)| (distance(name, normal), *row))
+        // What is far longer than any name is near to none.
+        let near = self.0.iter().filter(|(name, _)| name.len().max(normal.len()) <= LONGEST);
+        near.map(move |(name, row)| (distance(name, normal), *row))
     }
 }
 
