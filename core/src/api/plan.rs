@@ -17,7 +17,7 @@ use crate::ledger::deduplicated;
 use crate::order::sort_by;
 use crate::quantity::{Bytes, Seconds, Usd};
 use crate::search::{Facts, Ground, Objective, Outcome, Point, Scaling, Search, StopReason, explore};
-use crate::workload::Batch;
+use crate::workload::{Batch, Recipe};
 
 /// The best layout for the machines, a ranked list, and why not the rest.
 ///

@@ -7,7 +7,7 @@ use shardwise_derive::{FromJson, ToJson};
 use super::run::Run;
 use crate::calibrate::Calibration;
 use crate::cluster::{CatalogRows, ClusterSpec};
-use crate::error::{Error, ErrorCode, Result, in_range};
+use crate::error::{Error, ErrorCode, Result, entries, in_range};
 use crate::layout::Layout;
 use crate::search::{Objective, Search};
 use crate::workload::{Batch, ModelSpec, Recipe};
@@ -58,9 +58,9 @@ pub struct EstimateRequest {
 }
 
 /// Other machines of a plan, at most.
-const MOST_ALTERNATIVES: f64 = 2048.0;
+const MOST_ALTERNATIVES: usize = 2048;
 /// Layouts that a plan explains, at most.
-const MOST_ASKED: f64 = 1000.0;
+const MOST_ASKED: usize = 1000;
 
 /// Asks for the best layout.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
@@ -171,8 +171,8 @@ impl PlanRequest {
         version(self.schema_version)?;
         in_range("seq_len", self.seq_len as f64, 1.0, 1e8)?;
         in_range("global_batch", self.global_batch as f64, 1.0, 1e9)?;
-        in_range("alternatives", self.alternatives.len() as f64, 0.0, MOST_ALTERNATIVES)?;
-        in_range("why_not", self.why_not.len() as f64, 0.0, MOST_ASKED)?;
+        entries("alternatives", self.alternatives.len(), 0, MOST_ALTERNATIVES)?;
+        entries("why_not", self.why_not.len(), 0, MOST_ASKED)?;
         self.search.validate().map_err(|e| e.under("search"))?;
         let limited = if self.search.deadline.is_some() {
             Some(("search.deadline", "a deadline"))

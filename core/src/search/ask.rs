@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use shardwise_derive::{FromJson, ToJson};
 
-use crate::error::{Result, in_range};
+use crate::error::{Result, entries, in_range};
 use crate::layout::{Offload, Recompute, Schedule, Sharding};
 use crate::quantity::{Seconds, Usd};
 use crate::vocabulary::vocabulary;
@@ -131,9 +131,9 @@ impl Default for Search {
 }
 
 /// Items of a list of numbers or names, at most.
-const MOST_LISTED: f64 = 2048.0;
+const MOST_LISTED: usize = 2048;
 /// Words of a list, at most: more than any vocabulary has.
-const MOST_WORDS: f64 = 64.0;
+const MOST_WORDS: usize = 64;
 
 impl Search {
     /// Checks the ranges.
@@ -150,7 +150,7 @@ impl Search {
             ("expert_parallel", &self.expert_parallel),
             ("recompute_every", &self.recompute_every),
         ] {
-            in_range(name, list.len() as f64, 0.0, MOST_LISTED)?;
+            entries(name, list.len(), 0, MOST_LISTED)?;
             for (i, &n) in list.iter().enumerate() {
                 in_range("", n as f64, 1.0, 1e6).map_err(|e| e.entry(name, i))?;
             }
@@ -166,7 +166,7 @@ impl Search {
             ("instances", self.instances.len(), MOST_LISTED),
             ("nodes", self.nodes.len(), MOST_LISTED),
         ] {
-            in_range(name, length as f64, 0.0, most)?;
+            entries(name, length, 0, most)?;
         }
         for (i, &n) in self.nodes.iter().enumerate() {
             in_range("", f64::from(n), 1.0, 1e6).map_err(|e| e.entry("nodes", i))?;

@@ -101,6 +101,7 @@ pub fn recipe() -> BoxedStrategy<Recipe> {
         padding_mask: once_in(4),
         no_dropout: once_in(4),
         runtime: runtime(),
+        on_processor: Just(false),
     });
     recipe.prop_map(autocast_of_sixteen_bits).boxed()
 }

@@ -162,6 +162,7 @@ pub fn owned() -> BoxedStrategy<Owned> {
 pub fn serving() -> BoxedStrategy<Serving> {
     record!(Serving {
         memory_gib: rarely(figure(0.001..=1e6)),
+        must_fit: once_in(4),
         bandwidth_gb_s: rarely(figure(0.001..=1e7)),
         tflops: rarely(figure(0.001..=1e7)),
         usd_per_hour: rarely(figure(0.0..=1e6)),

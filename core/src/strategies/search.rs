@@ -8,7 +8,7 @@ use super::record;
 use crate::layout::{Offload, Recompute, Schedule, Sharding};
 use crate::quantity::{Seconds, Usd};
 use crate::search::{Objective, Search};
-use crate::workload::{Compute, Optimizer};
+use crate::workload::{Compute, Method, Optimizer};
 
 fn numbers(of: &[u64]) -> BoxedStrategy<Vec<u64>> {
     prop_oneof![1 => Just(Vec::new()), 2 => vec(pick(of.to_vec()), 1..=2)].boxed()
@@ -28,6 +28,7 @@ pub fn search() -> BoxedStrategy<Search> {
         expert_parallel: vec(pick(vec![1_u64, 2, 4]), 1..=2),
         schedules: few(Schedule::ALL),
         offload: few(Offload::ALL),
+        methods: few(&[Method::Full, Method::Lora]),
         optimizers: few(Optimizer::ALL),
         computes: few(Compute::ALL),
         nodes: prop_oneof![4 => Just(Vec::new()), 1 => vec(1_u32..=3, 1..=2)],

@@ -238,12 +238,13 @@ impl TracedPart {
         }
         let r = &self.regimes;
         for (regime, b) in [("fp32", &r.fp32), ("autocast", &r.autocast), ("bf16", &r.bf16)] {
-            let within = |name: &str, figures: &[f64]| {
-                figures.iter().try_for_each(|&bytes| {
-                    let given = in_range(name, bytes, -MOST_BYTES, MOST_BYTES).map(drop);
+            let between = |name: &str, figures: &[f64], low: f64, high: f64| {
+                figures.iter().try_for_each(|&figure| {
+                    let given = in_range(name, figure, low, high).map(drop);
                     given.map_err(|e| e.under(regime).under("regimes"))
                 })
             };
+            let within = |name: &str, bytes: &[f64]| between(name, bytes, -MOST_BYTES, MOST_BYTES);
             for (name, line) in
                 [("held", b.held), ("traffic", b.traffic), ("traffic_backward", b.traffic_backward)]
             {
@@ -253,9 +254,7 @@ impl TracedPart {
                 within(name, &[peaks.kept.0, peaks.kept.1])?;
                 for i in peaks.forward.iter().chain(&peaks.backward) {
                     within(name, &[i.bytes.0, i.bytes.1, i.gradients, i.workspaces])?;
-                    let field = format!("{at}.regimes.{regime}.{name}");
-                    in_range(&field, i.columns, 0.0, 1e9)?;
-                    in_range(&field, i.rows, 0.0, 1e9)?;
+                    between(name, &[i.columns, i.rows], 0.0, 1e9)?;
                 }
             }
         }
