@@ -16,9 +16,9 @@ pub use block::{
     MEMORY, Norm, NormKind, Op, OpKind, Rotary, RotaryKind, Router, RouterKind, Scan, Slot, Split, Stream,
     Table,
 };
-pub use model::{Model, ModelSpec, ModelSummary, ParameterCounts};
 #[cfg(feature = "proptest")]
 pub(crate) use families::names as family_names;
+pub use model::{Model, ModelSpec, ModelSummary, ParameterCounts};
 pub use optimizer::Optimizer;
 pub(crate) use optimizer::{Home, Temporaries};
 pub use presets::{preset_config, preset_names};

@@ -117,18 +117,3 @@ fn sweeps() {
     assert!(median < 0.06, "median {median}");
     assert!(p90 < 0.21, "p90 {p90}");
 }
-
-#[test]
-fn a_ring_all_reduce_is_a_reduce_scatter_and_an_all_gather() {
-    // One GPU a node: no switch sums, and four nodes make no two-node tree.
-    let machines = r#"{"accelerator": "h100-sxm", "nodes": 4, "gpus_per_node": 1}"#;
-    let machines: Machines = serde_json::from_str(machines).expect("a cluster");
-    let (cluster, _) = ClusterSpec::Full(Box::new(machines)).resolve(Catalog::embedded()).expect("known");
-    let fabric = Fabric::new(&cluster, Backend::Nccl);
-    let group = Group::new(4.0, 1.0);
-    let marginal = |f: &dyn Fn(f64) -> f64| f(4e12) - f(1e12);
-    let reduce = marginal(&|s| fabric.all_reduce(s, &group));
-    let gather = marginal(&|s| fabric.all_gather(s, &group));
-    // The square-root terms are alike too.
-    assert!((reduce / (2.0 * gather) - 1.0).abs() < 1e-6, "{reduce} {gather}");
-}

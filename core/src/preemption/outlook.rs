@@ -62,7 +62,7 @@ impl RestartJob {
         in_range("work", self.work.get(), 1.0, 1e10)?;
         in_range("interval", self.interval.get(), (self.work.get() / MOST_SEGMENTS).max(1e-3), 1e10)?;
         for (field, time) in [("save", self.save), ("restore", self.restore), ("provision", self.provision)] {
-            in_range(field, time.get(), 0.0, 1e8)?;
+            in_range(field, time.get(), 0.0, 1e10)?;
         }
         Ok(())
     }

@@ -251,7 +251,10 @@ impl Traits {
             {
                 put(key, json!(name));
             }
-            put("feed_forward_proj", json!(if self.gated { format!("gated-{name}") } else { name.to_owned() }));
+            put(
+                "feed_forward_proj",
+                json!(if self.gated { format!("gated-{name}") } else { name.to_owned() }),
+            );
         }
         for key in ["decoder_sparse_step", "interleave_moe_layer_step", "no_rope_layer_interval"] {
             put(key, json!(self.step));
@@ -278,8 +281,7 @@ impl Traits {
             "nemotron_h" => {
                 let kinds = ["mamba", "attention", "mlp", "moe"];
                 let at = |i: u64| self.letters.iter().cycle().nth(usize::try_from(i).unwrap_or(0));
-                let layers: Vec<&str> =
-                    (0..s.layers).filter_map(|i| kinds.get(*at(i)?).copied()).collect();
+                let layers: Vec<&str> = (0..s.layers).filter_map(|i| kinds.get(*at(i)?).copied()).collect();
                 put("layers_block_type", json!(layers));
             }
             "vit" => {

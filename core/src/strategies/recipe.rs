@@ -40,10 +40,8 @@ fn lora() -> BoxedStrategy<Lora> {
                 .to_vec(),
         )
     };
-    let targets = prop_oneof![
-        Just(vec!["all-linear".to_owned()]),
-        proptest::collection::vec(module(), 0..4),
-    ];
+    let targets =
+        prop_oneof![Just(vec!["all-linear".to_owned()]), proptest::collection::vec(module(), 0..4),];
     record!(Lora {
         kind: word(AdapterKind::ALL),
         rank: prop_oneof![4 => 1_u64..=256, 1 => Just(65_536)],

@@ -86,7 +86,12 @@ impl Length {
     /// A run of that length of steps of such a time, or only what may be asked of a step.
     fn of(&self, run: Run, step: f64, tokens: f64) -> Run {
         let Some(seconds) = self.seconds else {
-            return Run { price: run.price, duplicated: run.duplicated, serving: run.serving, ..Run::default() };
+            return Run {
+                price: run.price,
+                duplicated: run.duplicated,
+                serving: run.serving,
+                ..Run::default()
+            };
         };
         let steps = (seconds / step).clamp(1.0, 1e15);
         // What deduplication removes is not trained on.
@@ -109,7 +114,8 @@ impl Length {
 /// assert!(shardwise::estimate(&request).is_ok());
 /// ```
 pub fn estimate_request() -> BoxedStrategy<EstimateRequest> {
-    let parts = (model(), recipe(), draft(), calibration(), own_rows(), tokens(), rarely(1_u64..=8), length());
+    let parts =
+        (model(), recipe(), draft(), calibration(), own_rows(), tokens(), rarely(1_u64..=8), length());
     let ground = cluster().prop_flat_map(|machines| {
         let nodes = size(&machines).1;
         (Just(machines), run(nodes))
@@ -205,7 +211,9 @@ pub fn plan_request() -> BoxedStrategy<PlanRequest> {
                     search.objective = Objective::Cost;
                 }
             }
-            on_these_nodes(&mut request.run);
+            if !(search.nodes.is_empty() && search.instances.is_empty() && request.alternatives.is_empty()) {
+                on_any_nodes(&mut request.run);
+            }
             request.search = search;
             request
         })
@@ -218,7 +226,7 @@ fn on_any_machines(draft: &Draft) -> Layout {
 }
 
 /// Records of a gang and parts on other nodes are of one number of nodes; a search may choose another.
-fn on_these_nodes(run: &mut Run) {
+fn on_any_nodes(run: &mut Run) {
     run.node_counts.clear();
     if let Some(faults) = &mut run.faults {
         faults.trace = None;
@@ -258,8 +266,11 @@ pub fn compare_request() -> BoxedStrategy<CompareRequest> {
         3 => estimate_request().prop_map(|e| (Some(Box::new(e)), None)),
         1 => plan_request().prop_map(|p| (None, Some(Box::new(p)))),
     ];
-    let contender = (rarely(Just("mine".to_owned())), one)
-        .prop_map(|(name, (estimate, plan))| Contender { name, estimate, plan });
+    let contender = (rarely(Just("mine".to_owned())), one).prop_map(|(name, (estimate, plan))| Contender {
+        name,
+        estimate,
+        plan,
+    });
     vec(contender, 2..=3)
         .prop_map(|requests| CompareRequest { schema_version: SCHEMA_VERSION, requests })
         .boxed()
@@ -270,9 +281,8 @@ pub fn calibrate_request() -> BoxedStrategy<CalibrateRequest> {
     let run = (estimate_request(), figure(0.34..=3.0), figure(0.34..=3.0), once_in(4), once_in(4)).prop_map(
         |(mut request, slower, larger, no_time, no_memory)| {
             request.calibration = Calibration::default();
-            let (time, bytes) = estimate(&request).map_or((1.0, 1e9), |answer| {
-                (answer.step.total().get(), answer.memory.allocated.get())
-            });
+            let (time, bytes) = estimate(&request)
+                .map_or((1.0, 1e9), |answer| (answer.step.total().get(), answer.memory.allocated.get()));
             let (time, bytes) = ((time * slower).clamp(1e-5, 1e7), (bytes * larger).clamp(1e6, 1e15));
             MeasuredRun {
                 estimate: Box::new(request),

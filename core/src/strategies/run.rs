@@ -5,7 +5,9 @@ use proptest::prelude::*;
 
 use super::figure::{figure, once_in, pick, rarely, word};
 use super::record;
-use crate::api::{Checkpointing, Expenses, Faults, Hazard, LossPolicy, NodeCount, Owned, Run, SaveMode, Serving};
+use crate::api::{
+    Checkpointing, Expenses, Faults, Hazard, LossPolicy, NodeCount, Owned, Run, SaveMode, Serving,
+};
 use crate::checkpoint::{Contents, Writer};
 use crate::cluster::PriceKind;
 use crate::preemption::{Availability, Spells, Start, Swing, Trace, TraceStep, spot_zones};
@@ -53,9 +55,10 @@ fn spells() -> BoxedStrategy<Spells> {
 }
 
 fn availability() -> BoxedStrategy<Availability> {
-    let measured = (figure(0.0..=0.5), figure(0.0..=0.5), figure(60.0..=1e8)).prop_map(
-        |(day_sd, week_sd, record)| Swing::Measured { day_sd, week_sd, record: Seconds::of(record) },
-    );
+    let measured =
+        (figure(0.0..=0.5), figure(0.0..=0.5), figure(60.0..=1e8)).prop_map(|(day_sd, week_sd, record)| {
+            Swing::Measured { day_sd, week_sd, record: Seconds::of(record) }
+        });
     record!(Availability {
         up: prop_oneof![1 => Just(None), 5 => spells().prop_map(Some)],
         down: spells(),
@@ -181,10 +184,10 @@ pub fn serving() -> BoxedStrategy<Serving> {
 ///
 /// Node counts are the whole cluster's: which others divide the batch depends on the layout.
 pub fn run(nodes: u32) -> BoxedStrategy<Run> {
-    let some = |given: BoxedStrategy<Faults>| rarely(given);
-    let gang = (some(faults()), rarely(trace(nodes))).prop_map(move |(faults, trace)| {
+    let gang = (rarely(faults()), trace(nodes)).prop_map(|(faults, trace)| {
         faults.map(|mut f| {
-            f.trace = f.trace.and(trace);
+            // The record drawn with it is of one node.
+            f.trace = f.trace.map(|_| trace);
             f
         })
     });

@@ -18,7 +18,9 @@ fn sound(value: &Value, path: &str) -> Result<(), String> {
             Some(x) if x.is_finite() => Ok(()),
             _ => Err(format!("{path} is {n}")),
         },
-        Value::Array(list) => list.iter().enumerate().try_for_each(|(i, v)| sound(v, &format!("{path}[{i}]"))),
+        Value::Array(list) => {
+            list.iter().enumerate().try_for_each(|(i, v)| sound(v, &format!("{path}[{i}]")))
+        }
         Value::Object(map) => {
             if let (Some(total), Some(Value::Array(terms))) = (map.get("total"), map.get("terms")) {
                 let total = total.as_f64().ok_or_else(|| format!("{path}.total is {total}"))?;
@@ -88,18 +90,18 @@ pub fn plan_is_sound(request: &PlanRequest) -> Verdict {
 
 #[test]
 fn every_estimate_is_sound() {
-    holds(300, estimate_request(), |request| estimate_is_sound(&request));
+    holds(100, estimate_request(), |request| estimate_is_sound(&request));
 }
 
 #[test]
 fn every_plan_is_sound() {
-    holds(20, plan_request(), |request| plan_is_sound(&request));
+    holds(8, plan_request(), |request| plan_is_sound(&request));
 }
 
 #[test]
 fn every_other_answer_is_sound() {
     holds(100, describe_model_request(), |request| answer("describe_model", &request).map(|_| ()));
     holds(5, catalog_request(), |request| answer("catalog", &request).map(|_| ()));
-    holds(10, compare_request(), |request| answer("compare", &request).map(|_| ()));
-    holds(10, calibrate_request(), |request| answer("calibrate", &request).map(|_| ()));
+    holds(4, compare_request(), |request| answer("compare", &request).map(|_| ()));
+    holds(6, calibrate_request(), |request| answer("calibrate", &request).map(|_| ()));
 }

@@ -50,7 +50,11 @@ impl Case {
 impl fmt::Debug for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counts = self.model.counts();
-        write!(f, "{} {counts:?}\n{}\n{:?}\n{:?}\n{:?}", self.model.name, self.cluster, self.layout, self.batch, self.recipe)
+        write!(
+            f,
+            "{} {counts:?}\n{}\n{:?}\n{:?}\n{:?}",
+            self.model.name, self.cluster, self.layout, self.batch, self.recipe
+        )
     }
 }
 

@@ -42,7 +42,7 @@ fn runs() -> impl Strategy<Value = EstimateRequest> {
 
 #[test]
 fn nothing_lost_and_nothing_saved_is_the_undisturbed_run() {
-    holds(30, (runs(), word(PriceKind::ALL)), |(request, price)| {
+    holds(8, (runs(), word(PriceKind::ALL)), |(request, price)| {
         let plain = answer(&asked(&request, Run { price, ..Run::default() }))?;
         prop_assert!(report(&plain).outlook.is_none());
         let calm = Faults { per_node_hour: Some(0.0), provision_s: Some(0.0), ..Faults::default() };
@@ -86,25 +86,29 @@ fn policies() -> impl Strategy<Value = (PriceKind, LossPolicy)> {
 #[test]
 fn a_higher_hazard_is_never_faster_or_cheaper() {
     let rates = (1e-6..=0.05_f64, 1.0..=10.0_f64);
-    holds(30, (runs(), policies(), rates, 60.0..=7200.0_f64), |(request, (price, policy), (rate, times), every)| {
-        let with = |rate: f64| {
-            let faults = Faults { per_node_hour: Some(rate), policy, ..Faults::default() };
-            let saves = Checkpointing { interval_s: Some(every), ..Checkpointing::default() };
-            answer(&asked(
-                &request,
-                Run { price, faults: Some(faults), checkpoint: Some(saves), ..Run::default() },
-            ))
-        };
-        let (few, many) = (with(rate)?, with(rate * times)?);
-        let (a, b) = (outlook(&few), outlook(&many));
-        let (t, u) = (a.time.total().get(), b.time.total().get());
-        // Falling back sooner may end sooner: it is paid for in money.
-        prop_assert!(policy == LossPolicy::FallBack || u >= t * 0.999, "{policy}: {u} s after {t}");
-        if let (Some(m), Some(n)) = (a.cost(), b.cost()) {
-            prop_assert!(n.get() >= m.get() * 0.999, "{policy}: {n} after {m}");
-        }
-        Ok(())
-    });
+    holds(
+        8,
+        (runs(), policies(), rates, 60.0..=7200.0_f64),
+        |(request, (price, policy), (rate, times), every)| {
+            let with = |rate: f64| {
+                let faults = Faults { per_node_hour: Some(rate), policy, ..Faults::default() };
+                let saves = Checkpointing { interval_s: Some(every), ..Checkpointing::default() };
+                answer(&asked(
+                    &request,
+                    Run { price, faults: Some(faults), checkpoint: Some(saves), ..Run::default() },
+                ))
+            };
+            let (few, many) = (with(rate)?, with(rate * times)?);
+            let (a, b) = (outlook(&few), outlook(&many));
+            let (t, u) = (a.time.total().get(), b.time.total().get());
+            // Falling back sooner may end sooner: it is paid for in money.
+            prop_assert!(policy == LossPolicy::FallBack || u >= t * 0.999, "{policy}: {u} s after {t}");
+            if let (Some(m), Some(n)) = (a.cost(), b.cost()) {
+                prop_assert!(n.get() >= m.get() * 0.999, "{policy}: {n} after {m}");
+            }
+            Ok(())
+        },
+    );
 }
 
 fn in_order(ahead: &RunOutlook) -> Verdict {
@@ -121,7 +125,7 @@ fn in_order(ahead: &RunOutlook) -> Verdict {
 
 #[test]
 fn losses_only_add_and_quantiles_are_in_order() {
-    holds(30, (runs(), faults()), |(request, faults)| {
+    holds(8, (runs(), faults()), |(request, faults)| {
         let spot = matches!(faults.policy, LossPolicy::FallBack | LossPolicy::SpotThenReserved);
         let price = if spot { PriceKind::Spot } else { PriceKind::OnDemand };
         let faults = Faults { trace: None, ..faults };
@@ -141,7 +145,7 @@ fn losses_only_add_and_quantiles_are_in_order() {
 
 #[test]
 fn the_checkpoint_interval_found_is_a_minimum_from_both_sides() {
-    holds(20, (runs(), 0.001..=0.2_f64, any::<bool>(), 1.2..=4.0_f64), |(request, rate, spot, factor)| {
+    holds(5, (runs(), 0.001..=0.2_f64, any::<bool>(), 1.2..=4.0_f64), |(request, rate, spot, factor)| {
         let price = if spot { PriceKind::Spot } else { PriceKind::OnDemand };
         let with = |interval_s: Option<f64>| {
             let faults = Faults { per_node_hour: Some(rate), ..Faults::default() };

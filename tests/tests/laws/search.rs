@@ -45,11 +45,15 @@ fn dominates(a: &PlanLine, b: &PlanLine) -> bool {
 
 #[test]
 fn the_plan_chosen_is_not_beaten_and_the_front_holds_the_best() {
-    holds(25, one_site(), |request| {
+    holds(10, one_site(), |request| {
         let answer = answer(&request)?;
         let objective = request.search.objective;
         for line in &answer.front {
-            prop_assert!(!answer.front.iter().any(|other| dominates(other, line)), "the front: {}", line.name);
+            prop_assert!(
+                !answer.front.iter().any(|other| dominates(other, line)),
+                "the front: {}",
+                line.name
+            );
         }
         for line in &answer.ranked {
             prop_assert!(
@@ -85,7 +89,7 @@ fn the_plan_chosen_is_not_beaten_and_the_front_holds_the_best() {
 
 #[test]
 fn the_plan_chosen_is_the_estimate_of_its_layout() {
-    holds(15, one_site(), |request| {
+    holds(8, one_site(), |request| {
         let answer = answer(&request)?;
         let alone = EstimateRequest {
             schema_version: request.schema_version,
@@ -114,7 +118,7 @@ fn the_plan_chosen_is_the_estimate_of_its_layout() {
 
 #[test]
 fn a_constraint_never_improves() {
-    holds(25, (one_site(), 0_u8..8), |(request, which)| {
+    holds(10, (one_site(), 0_u8..8), |(request, which)| {
         let mut free = request;
         free.search.max_candidates = 1_000_000;
         if free.search.objective == Objective::ExpectedCost {

@@ -18,7 +18,12 @@ fn terms_are_those_of_the_times_and_shares_are_shares() {
         let report = step::estimate(&case.model, &case.recipe, &case.layout, &case.batch, &case.cluster);
         let total = case.times().total();
         prop_assert!(alike(report.total().get(), total), "{} {total}", report.total());
-        prop_assert!(report.mfu >= 0.0 && report.mfu <= report.hfu * ROUNDING, "{} {}", report.mfu, report.hfu);
+        prop_assert!(
+            report.mfu >= 0.0 && report.mfu <= report.hfu * ROUNDING,
+            "{} {}",
+            report.mfu,
+            report.hfu
+        );
         prop_assert!(report.hfu <= 1.0, "hfu {}", report.hfu);
         prop_assert!(report.remedies.windows(2).all(|w| w[0].saves >= w[1].saves));
         prop_assert!(report.remedies.iter().all(|r| r.saves.get() > 0.0 && r.saves <= report.total()));
@@ -29,7 +34,8 @@ fn terms_are_those_of_the_times_and_shares_are_shares() {
 #[test]
 fn recompute_is_never_faster() {
     holds(40, cases(), |case| {
-        let with = |recompute| case.laid(|l| (l.recompute, l.recompute_every) = (recompute, 1)).times().total();
+        let with =
+            |recompute| case.laid(|l| (l.recompute, l.recompute_every) = (recompute, 1)).times().total();
         let (none, selective, full) =
             (with(Recompute::None), with(Recompute::Selective), with(Recompute::Full));
         prop_assert!(selective * ROUNDING >= none, "selective {selective}, none {none}");
@@ -54,7 +60,9 @@ fn faster_links_and_memory_are_never_slower() {
         // The same through the figures of the machines.
         let mut linked = case.clone();
         let more = |rate: &mut BytesPerSecond| *rate = *rate * times;
-        for channel in [&mut linked.cluster.within_domain, &mut linked.cluster.within_node].into_iter().flatten() {
+        for channel in
+            [&mut linked.cluster.within_domain, &mut linked.cluster.within_node].into_iter().flatten()
+        {
             more(&mut channel.bandwidth);
         }
         for network in &mut linked.cluster.networks {
@@ -115,17 +123,24 @@ fn the_bubble_is_a_share_that_falls_with_more_micro_batches() {
 fn the_closed_forms_of_the_bubble_are_never_below_nought() {
     let time = 0.0..=10.0_f64;
     let stage = (time.clone(), time.clone(), time);
-    holds(1000, (word(Schedule::ALL), 1_u32..=64, 1_u32..=8, 1_u32..=256, stage), |(s, p, v, m, (f, b, w))| {
-        let mean = Stage { forward: f, backward_input: b, backward_weight: w };
-        let (p, v, m) = (f64::from(p), f64::from(v), f64::from(m));
-        let idle = bubble(s, p, v, m, &mean);
-        prop_assert!(idle >= 0.0 && idle.is_finite(), "{idle}");
-        // Idle over idle and work, with work the m micro-batches of the rank.
-        prop_assert!(mean.total() == 0.0 || idle / (idle + m * mean.total()) < 1.0);
-        prop_assert!(bubble(s, p, v, m + 1.0, &mean) <= idle * ROUNDING, "more micro-batches idle longer");
-        prop_assert!(bubble(s, 1.0, v, m, &mean) == 0.0);
-        Ok(())
-    });
+    holds(
+        1000,
+        (word(Schedule::ALL), 1_u32..=64, 1_u32..=8, 1_u32..=256, stage),
+        |(s, p, v, m, (f, b, w))| {
+            let mean = Stage { forward: f, backward_input: b, backward_weight: w };
+            let (p, v, m) = (f64::from(p), f64::from(v), f64::from(m));
+            let idle = bubble(s, p, v, m, &mean);
+            prop_assert!(idle >= 0.0 && idle.is_finite(), "{idle}");
+            // Idle over idle and work, with work the m micro-batches of the rank.
+            prop_assert!(mean.total() == 0.0 || idle / (idle + m * mean.total()) < 1.0);
+            prop_assert!(
+                bubble(s, p, v, m + 1.0, &mean) <= idle * ROUNDING,
+                "more micro-batches idle longer"
+            );
+            prop_assert!(bubble(s, 1.0, v, m, &mean) == 0.0);
+            Ok(())
+        },
+    );
 }
 
 #[test]
@@ -137,7 +152,11 @@ fn remedies_help_as_told() {
         if let Some(told) = report.remedies.iter().find(|r| r.change == "no recompute") {
             let without = of(&case.laid(|l| l.recompute = Recompute::None));
             let saved = (report.total() - without.total()).get();
-            prop_assert!((told.saves.get() - saved).abs() <= 1e-9 * report.total().get(), "{} {saved}", told.saves);
+            prop_assert!(
+                (told.saves.get() - saved).abs() <= 1e-9 * report.total().get(),
+                "{} {saved}",
+                told.saves
+            );
         }
         Ok(())
     });
