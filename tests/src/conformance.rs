@@ -41,7 +41,7 @@ impl Refusals {
     /// The file's text.
     pub fn text(&self) -> String {
         let block = |r: &Refusal| format!("{} {}\n    {}\n", r.verb, r.request, r.said);
-        self.cases.iter().map(block).collect()
+        self.cases.iter().map(block).collect::<Vec<_>>().concat()
     }
 }
 

@@ -41,7 +41,9 @@ pub fn refusals() -> io::Result<Vec<Refusal>> {
     let mut cases: Vec<Refusal> = Vec::new();
     for line in text.lines() {
         if let Some(said) = line.strip_prefix("    ") {
-            cases.last_mut().map(|case| said.clone_into(&mut case.said));
+            if let Some(case) = cases.last_mut() {
+                said.clone_into(&mut case.said);
+            }
         } else if let Some((kind, changes)) = line.split_once(' ') {
             let (kind, changes) = (kind.to_owned(), changes.to_owned());
             cases.push(Refusal { kind, changes, said: String::new() });
@@ -52,7 +54,9 @@ pub fn refusals() -> io::Result<Vec<Refusal>> {
 
 /// The file's text.
 pub fn text(cases: &[Refusal]) -> String {
-    cases.iter().map(|case| format!("{} {}\n    {}\n", case.kind, case.changes, case.said)).collect()
+    let blocks: Vec<String> =
+        cases.iter().map(|case| format!("{} {}\n    {}\n", case.kind, case.changes, case.said)).collect();
+    blocks.concat()
 }
 
 /// A sound value of each type.

@@ -48,8 +48,8 @@ fn described<'a>(schema: &'a Value, at: &'a Value, path: &str) -> Option<&'a Val
     let within =
         inner.and_then(|inner| if rest.is_empty() { Some(inner) } else { described(schema, inner, rest) });
     within.or_else(|| {
-        let ways = ["anyOf", "oneOf"].iter().filter_map(|key| at[key].as_array()).flatten();
-        ways.filter_map(|way| described(schema, way, path)).next()
+        let mut ways = ["anyOf", "oneOf"].iter().filter_map(|key| at[key].as_array()).flatten();
+        ways.find_map(|way| described(schema, way, path))
     })
 }
 
