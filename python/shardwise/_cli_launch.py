@@ -25,9 +25,9 @@ def export(given: argparse.Namespace, request: dict[str, Any]) -> int:
     from . import formats
     from ._verbs import plan_request
 
-    search = request.setdefault("search", {})
-    if given.to in formats.SHARDINGS and not search.get("shardings"):
-        search["shardings"] = list(formats.SHARDINGS[given.to])
+    if given.to in formats.SHARDINGS:
+        asked = {k: v for k, v in request.get("search", {}).items() if v != []}
+        request["search"] = {**formats.search(given.to), **asked}
     plan = plan_request(request)
     if not plan.feasible:
         print(plan, end="", file=sys.stderr)

@@ -338,7 +338,22 @@ def test_a_searched_plan_can_be_written_and_asked_about_again(to):
     assert again.gradient_accumulation == plan.gradient_accumulation
 
 
-@pytest.mark.parametrize("to", sorted(formats.SHARDINGS))
+def test_megatron_recomputes_the_first_layers_of_each_stage():
+    layout = {"sharding": "distributed_optimizer", "recompute": "full", "recompute_every": 2}
+    layout |= {"pipeline_parallel": 4, "pipeline_chunks": 2, "tensor_parallel": 2}
+    layout["pipeline_schedule"] = "interleaved_1f1b"
+    asked = {"seq_len": 4096, "recipe": {"framework": "megatron"}}
+    answer = shardwise.estimate("llama-3.1-8b", "8xH100", global_batch=16, layout=layout, **asked)
+    text = formats.export(answer, "megatron")
+    # 32 layers in 8 virtual stages.
+    assert "--recompute-method block" in text
+    assert "--recompute-num-layers 2" in text
+    found = formats.read(text, "megatron")
+    request = found.request("llama-3.1-8b", "8xH100", seq_len=4096, world=8)
+    assert request["layout"]["recompute_every"] == 2
+
+
+@pytest.mark.parametrize("to", sorted(set(formats.SHARDINGS) - set(formats.RECOMPUTES_SOME)))
 def test_recomputing_some_layers_only_is_an_error(to):
     layout = {
         "sharding": formats.SHARDINGS[to][-1],

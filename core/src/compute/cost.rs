@@ -484,7 +484,7 @@ impl Builder<'_> {
         let c = &mut self.cost;
         for &[m, n, k, count] in &part.products {
             let g = Gemm { m: m * t, n, k, count };
-            let weight = self.machine.product16(&g.weight_gradient()) * part.trained();
+            let weight = self.machine.product16(&g.weight_gradient().split()) * part.trained();
             c.forward.matmul += self.machine.product16(&g);
             c.backward.matmul += self.machine.product16(&g.input_gradient()) + weight;
             c.weight_gradients += weight;

@@ -22,6 +22,10 @@ const SIDES: [f64; 3] = [64.0, 128.0, 256.0];
 const TILES: [(usize, usize, f64); 6] =
     [(1, 2, 1.0), (2, 1, 1.0), (1, 1, 0.93), (0, 1, 0.80), (1, 0, 0.80), (0, 0, 0.65)];
 
+/// Depth to which libraries split the sum of a product whose output is small, each part computed
+/// beside the others. Source: NVIDIA CUTLASS, Efficient GEMM in CUDA (parallelized reductions).
+const SPLIT_DEPTH: f64 = 4096.0;
+
 /// Half a wave is lost at the tail of a kernel on average. Source: as above (wave quantisation).
 const WAVE: f64 = 0.5;
 
@@ -42,6 +46,20 @@ impl Gemm {
     #[must_use]
     pub const fn weight_gradient(self) -> Self {
         Self { m: self.n, n: self.k, k: self.m, count: self.count }
+    }
+
+    /// The product with its sum split: as many products of a shallower depth, each leaving a result.
+    ///
+    /// ```
+    /// use shardwise::compute::{Gemm, shape_efficiency};
+    /// // The gradient of a 3 x 3 filter over the pixels of 32 images.
+    /// let deep = Gemm { m: 64.0, n: 576.0, k: 401_408.0, count: 1.0 };
+    /// assert!((deep.split().flops() / deep.flops() - 1.0).abs() < 1e-12);
+    /// assert!(shape_efficiency(&deep.split(), 132.0) > 10.0 * shape_efficiency(&deep, 132.0));
+    /// ```
+    #[must_use]
+    pub fn split(self) -> Self {
+        Self { k: self.k.min(SPLIT_DEPTH), count: self.count * (self.k / SPLIT_DEPTH).max(1.0), ..self }
     }
 
     /// Bytes read and written with operands of `operand` bytes and 16-bit results.

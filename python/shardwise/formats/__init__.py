@@ -1,7 +1,7 @@
 """Plans in the words of the tools people launch with, and their files read as requests.
 
 >>> import shardwise
->>> layouts = {"shardings": ["fsdp2"], "recompute_every": [1]}
+>>> layouts = search("torchtune")  # what the tool has words for
 >>> plan = shardwise.plan("llama-3.1-8b", "8xH100", seq_len=4096, global_batch=64, search=layouts)
 >>> print(export(plan, "torchrun"), end="")
 torchrun --standalone --nproc-per-node=8 train.py
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .._error import Error
 from . import accelerate, deepspeed, launchers, megatron, torchtitan, torchtune, transformers
@@ -22,7 +22,7 @@ from ._setup import Found, Setup
 if TYPE_CHECKING:
     from .._results import Estimate, Plan
 
-__all__ = ["READERS", "SHARDINGS", "WRITERS", "Found", "Setup", "export", "guess", "read"]
+__all__ = ["READERS", "SHARDINGS", "WRITERS", "Found", "Setup", "export", "guess", "read", "search"]
 
 WRITERS: dict[str, Callable[[Setup], str]] = {
     "accelerate": accelerate.write,
@@ -62,6 +62,25 @@ SHARDINGS: dict[str, tuple[str, ...]] = {
 """Strategies that a tool can run on several accelerators: what to search when it is the target."""
 
 
+RECOMPUTES_SOME = ("megatron",)
+"""Tools that can recompute some layers and keep the others; the rest know all or none."""
+
+
+def search(to: str) -> dict[str, Any]:
+    """What a search may vary, so that a tool has words for all that it finds.
+
+    >>> search("torchtitan")
+    {'shardings': ['ddp', 'fsdp2'], 'recompute_every': [1]}
+
+    Raises:
+        Error: for a tool that has no config file of its own.
+    """
+    if to not in SHARDINGS:
+        raise Error.of("to", "unknown_name", f'"{to}"', ", ".join(SHARDINGS))
+    some: dict[str, Any] = {} if to in RECOMPUTES_SOME else {"recompute_every": [1]}
+    return {"shardings": list(SHARDINGS[to]), **some}
+
+
 def export(answer: Plan | Estimate, to: str, *, layer_classes: Sequence[str] = ()) -> str:
     """The best layout in the words of a tool.
 
@@ -76,7 +95,7 @@ def export(answer: Plan | Estimate, to: str, *, layer_classes: Sequence[str] = (
     if to not in WRITERS:
         raise Error.of("to", "unknown_name", f'"{to}"', ", ".join(WRITERS))
     setup = Setup.of(answer, tuple(layer_classes))
-    if to in SHARDINGS:
+    if to in SHARDINGS and to not in RECOMPUTES_SOME:
         setup.recomputes_alike(to)
     return WRITERS[to](setup)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .._error import Error
+from .._native import call
 
 if TYPE_CHECKING:
     from .._results import Estimate, Plan
@@ -38,6 +40,9 @@ class Setup:
     layer_classes: tuple[str, ...] = ()
     """Classes that FSDP wraps; without them the format's own default for the model."""
 
+    layers: int = 1
+    """Layers of the model."""
+
     spot: bool = False
     """Whether the machines are paid as spot, and may be taken away."""
 
@@ -53,6 +58,7 @@ class Setup:
             global_batch=best.global_batch,
             gradient_accumulation=best.gradient_accumulation,
             layer_classes=layer_classes,
+            layers=best.model.parameters.layers,
             spot=(answer.request.get("run") or {}).get("price") == "spot",
         )
 
@@ -84,10 +90,10 @@ class Setup:
         )
 
     def recomputes_alike(self, tool: str) -> None:
-        """Refuses recomputation of some layers only, for which no config file has a word."""
+        """Refuses recomputation of some layers only, for a tool that has no word for it."""
         every = self.layout.recompute_every
         if every > 1:
-            allowed = f"1 for {tool}: plan with search={{'recompute_every': [1]}}"
+            allowed = f"1 for {tool}: plan with search=shardwise.formats.search({tool!r})"
             raise Error.of("layout.recompute_every", "conflict", every, allowed)
 
     def only_data_parallel(self, tool: str) -> None:
@@ -112,12 +118,17 @@ class Found:
     """Processes, where the file says how many."""
     cluster: Mapping[str, Any] | None = None
     """The machines, where the file names them."""
+    recomputed: int | None = None
+    """Layers of each pipeline stage that are recomputed, where the file counts them."""
 
     def request(
         self, model: object, cluster: object, *, seq_len: int | None, world: int
     ) -> dict[str, Any]:
         """The estimate request that asks whether this training fits."""
         layout = {"data_parallel_shard": 0, **self.layout}
+        if self.recomputed:
+            stages = layout.get("pipeline_parallel", 1) * layout.get("pipeline_chunks", 1)
+            layout["recompute_every"] = max(1, _layers(model) // stages // self.recomputed)
         length = seq_len or self.seq_len
         if length is None:
             raise Error.of("seq_len", "missing_field", "nothing", "tokens per sequence")
@@ -137,3 +148,8 @@ class Found:
         if batch is not None:
             request["global_batch"] = batch
         return request
+
+
+def _layers(model: object) -> int:
+    summary = json.loads(call("describe_model", json.dumps({"model": model})))
+    return int(summary["parameters"]["layers"])

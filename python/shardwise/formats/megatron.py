@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from math import ceil
 from typing import Any
 
 from .._error import Error
@@ -34,7 +35,16 @@ def arguments(setup: Setup) -> list[str]:
     if layout.pipeline_chunks > 1:
         chunks = ("--num-virtual-stages-per-pipeline-rank", layout.pipeline_chunks)
         out.append(chunks)
-    if layout.recompute == "full":
+    if layout.recompute == "full" and layout.recompute_every > 1:
+        # The first so many layers of each (virtual) pipeline stage.
+        stages = layout.pipeline_parallel * layout.pipeline_chunks
+        recomputed = ceil(ceil(setup.layers / stages) / layout.recompute_every)
+        out += [
+            ("--recompute-granularity", "full"),
+            ("--recompute-method", "block"),
+            ("--recompute-num-layers", recomputed),
+        ]
+    elif layout.recompute == "full":
         out += [
             ("--recompute-granularity", "full"),
             ("--recompute-method", "uniform"),
@@ -101,6 +111,9 @@ def read(text: str) -> Found:
             "framework": "megatron",
             "compute": "fp16" if "--fp16" in given else compute,
         },
+        recomputed=number("--recompute-num-layers")
+        if given.get("--recompute-method") == "block"
+        else None,
         seq_len=number("--seq-length"),
         global_batch=number("--global-batch-size"),
     )
