@@ -21,7 +21,7 @@ pub struct Case {
 
 impl Case {
     fn of(request: EstimateRequest) -> Self {
-        let model = request.model.resolve("model").expect("a valid model");
+        let model = request.model.resolve("model").expect("a valid model").into_owned();
         let (cluster, _) = request.cluster.resolve(Catalog::embedded()).expect("valid machines");
         let layout = request.layout.resolve(cluster.gpus()).expect("a valid layout");
         let least = layout.data_parallel() * layout.micro_batch;
