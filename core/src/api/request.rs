@@ -168,9 +168,9 @@ impl PlanRequest {
         in_range("global_batch", self.global_batch as f64, 1.0, 1e9)?;
         self.search.validate().map_err(|e| e.under("search"))?;
         let limited = if self.search.deadline.is_some() {
-            Some(("search.deadline", "a deadline"))
+            Some(("search.deadline", "one"))
         } else if self.search.budget.is_some() {
-            Some(("search.budget", "a budget"))
+            Some(("search.budget", "one"))
         } else if self.search.objective == Objective::ExpectedCost {
             Some(("search.objective", "expected_cost"))
         } else {
@@ -179,7 +179,7 @@ impl PlanRequest {
         if let Some((field, given)) =
             limited.filter(|_| self.run.tokens.is_none() && self.run.steps.is_none())
         {
-            let allowed = "one only for a run that ends: with run.tokens or run.steps";
+            let allowed = "only with run.tokens or run.steps";
             return Err(Error::new(field, ErrorCode::Conflict, given, allowed));
         }
         self.calibration.validate().map_err(|e| e.under("calibration"))?;

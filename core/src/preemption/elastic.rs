@@ -243,12 +243,7 @@ impl Elastic {
 }
 
 fn never(job: &RestartJob) -> Error {
-    Error::new(
-        "job.interval",
-        ErrorCode::Conflict,
-        job.interval,
-        "an interval that some spell between losses outlasts",
-    )
+    Error::new("job.interval", ErrorCode::Conflict, job.interval, "an interval that some spell outlasts")
 }
 
 struct Outcome {
