@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from test_conformance import refusals
 
 import shardwise
 from shardwise.cli import main
@@ -167,3 +168,42 @@ def test_a_reader_that_stops_early_is_no_fault():
     command = f"{sys.executable} -m shardwise catalog --json | head -c 1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("{", "")
+
+
+def leaves(fields, path=""):
+    """Every field of a request as PATH, VALUE."""
+    for name, value in fields.items():
+        if isinstance(value, dict) and value:
+            yield from leaves(value, f"{path}{name}.")
+        else:
+            yield f"{path}{name}", value
+
+
+def test_refusals_of_the_core_are_told_in_its_own_words(capsys):
+    """The kept refusals that options can say: status 2 and the core's text, whatever the field."""
+    asked = 0
+    for _, verb, text, _ in refusals():
+        if verb != "estimate" or not text.startswith('{"model": "gpt2", "cluster": "8xH100", '):
+            continue
+        try:
+            request = json.loads(text)
+        except ValueError:
+            continue
+        given = list(
+            leaves({k: v for k, v in request.items() if k not in ("model", "cluster", "seq_len")})
+        )
+        if any(isinstance(value, list | dict | str) for _, value in given):
+            continue
+        with pytest.raises(shardwise.Error) as caught:
+            shardwise.call(verb, text)
+        options = [
+            word for path, value in given for word in ("--set", f"{path}={json.dumps(value)}")
+        ]
+        command = ["estimate", "gpt2", "--on", "8xH100", "--seq-len", str(request["seq_len"])]
+        assert main([*command, *options]) == 2, text
+        out, err = capsys.readouterr()
+        assert (out, err) == ("", f"shardwise: {json.loads(caught.value.args[0])['message']}\n"), (
+            text
+        )
+        asked += 1
+    assert asked > 100

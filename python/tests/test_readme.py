@@ -58,7 +58,12 @@ def test_every_page_that_is_linked_exists():
 
 def test_every_command_that_is_named_exists(capsys):
     line = re.search(r"`shardwise ([a-z| -]+)`", README).group(1)
-    for verb in [word.strip() for word in line.split("|")] + ["export", "check", "run", "calibrate"]:
+    for verb in [word.strip() for word in line.split("|")] + [
+        "export",
+        "check",
+        "run",
+        "calibrate",
+    ]:
         with pytest.raises(SystemExit) as caught:
             main([verb, "--help"])
         assert caught.value.code == 0, verb

@@ -175,9 +175,9 @@ impl PlanRequest {
         entries("why_not", self.why_not.len(), 0, MOST_ASKED)?;
         self.search.validate().map_err(|e| e.under("search"))?;
         let limited = if self.search.deadline.is_some() {
-            Some(("search.deadline", "a deadline"))
+            Some(("search.deadline", "one"))
         } else if self.search.budget.is_some() {
-            Some(("search.budget", "a budget"))
+            Some(("search.budget", "one"))
         } else if self.search.objective == Objective::ExpectedCost {
             Some(("search.objective", "expected_cost"))
         } else {
@@ -186,7 +186,7 @@ impl PlanRequest {
         if let Some((field, given)) =
             limited.filter(|_| self.run.tokens.is_none() && self.run.steps.is_none())
         {
-            let allowed = "one only for a run that ends: with run.tokens or run.steps";
+            let allowed = "only with run.tokens or run.steps";
             return Err(Error::new(field, ErrorCode::Conflict, given, allowed));
         }
         self.calibration.validate().map_err(|e| e.under("calibration"))?;

@@ -82,14 +82,9 @@ impl<'a> Choice<'a> {
         // The part's own rate holds for the part's own link; any other has its nominal rate.
         let is_own = given.link.is_none() && row.map(|row| &row.id) == part.link.as_ref();
         let rate = rate.or(if is_own { part.link_bandwidth() } else { None });
-        let row = row.ok_or_else(|| {
-            missing("cluster.link", "the kind of link, which the accelerator does not tell")
-        })?;
+        let row = row.ok_or_else(|| missing("cluster.link", "the kind of link"))?;
         if rate.is_none() && row.bandwidth().is_none() {
-            return Err(missing(
-                "cluster.link_gb_s",
-                "the rate of the link in GB/s, which the link does not tell",
-            ));
+            return Err(missing("cluster.link_gb_s", "the rate of the link in GB/s"));
         }
         let within = Channel::of(row, rate).shared_by(f64::from(devices));
 
@@ -200,9 +195,7 @@ impl<'a> Choice<'a> {
             (None, Some(nic), _) => gbit_s(nic) * nics.unwrap_or(1.0),
             // A link that counts by node has the rate of all its cards.
             (None, None, Some(_)) => {
-                let one = row
-                    .bandwidth()
-                    .ok_or_else(|| missing("node_gb_s", "a rate in GB/s, which the link does not tell"))?;
+                let one = row.bandwidth().ok_or_else(|| missing("node_gb_s", "a rate in GB/s"))?;
                 if row.per == "node" { one } else { one * nics.unwrap_or(1.0) }
             }
             (None, None, None) => usual_rate,
