@@ -27,6 +27,9 @@ const INSTRUMENTED: &[&str] = &[
 /// Bounds of one execution. The longest input is far beyond any request by hand.
 const BOUNDS: &[&str] = &["-timeout=10", "-rss_limit_mb=512", "-max_len=65536"];
 
+/// Bytes of a target's kept corpus.
+const KEPT: usize = 40_000;
+
 const SECONDS: &str = "10";
 
 /// When the build has this program stand in for the compiler: its exit code.
@@ -209,7 +212,7 @@ impl<'a> Place<'a> {
         Ok(executions)
     }
 
-    /// Keeps the fewest inputs that together reach all that was reached.
+    /// Adds to the kept inputs the shortest of those that together reach all that was reached.
     fn keep(&self) -> Outcome {
         let merged = self.grown.with_extension("merged");
         if merged.exists() {
@@ -224,10 +227,20 @@ impl<'a> Place<'a> {
         if !ended.status.success() {
             return Err(format!("{}: the corpus could not be merged", self.target).into());
         }
-        let mut texts = BTreeSet::new();
+        let mut texts: BTreeSet<String> = serde_json::from_str(&fs::read_to_string(&self.kept)?)?;
+        let mut size: usize = texts.iter().map(String::len).sum();
+        let mut more = Vec::new();
         for entry in fs::read_dir(&merged)? {
             // What is no text no target reads.
-            texts.extend(String::from_utf8(fs::read(entry?.path())?).ok());
+            more.extend(String::from_utf8(fs::read(entry?.path())?).ok());
+        }
+        more.sort_by_key(String::len);
+        for text in more {
+            if size + text.len() > KEPT {
+                break;
+            }
+            size += if texts.contains(&text) { 0 } else { text.len() };
+            texts.insert(text);
         }
         let lines: Vec<String> = texts
             .iter()
