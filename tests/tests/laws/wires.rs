@@ -13,7 +13,8 @@ const LARGE: f64 = 1e15;
 /// The bandwidth term of a time `a + c sqrt(S) + S / B` at `S`: its second difference at `S`, `4 S` and
 /// `9 S` is free of the other two.
 fn bandwidth_term(time: impl Fn(f64) -> f64, bytes: f64) -> f64 {
-    (time(9.0 * bytes) - 2.0 * time(4.0 * bytes) + time(bytes)) / 2.0
+    let second = time(9.0 * bytes) - 2.0 * time(4.0 * bytes) + time(bytes);
+    second / 2.0
 }
 
 fn fabrics() -> impl Strategy<Value = (Cluster, Fabric, Group)> {
