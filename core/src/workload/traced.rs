@@ -159,6 +159,9 @@ pub struct TracedPart {
     /// Elements of buffers.
     #[serde(default)]
     pub buffers: u64,
+    /// Floating numbers a token of what the script calls the model with.
+    #[serde(default)]
+    pub inputs: f64,
     /// Matrix products: rows a token, columns, depth, number.
     pub products: Vec<[f64; 4]>,
     /// Kernels launched forward.
@@ -229,6 +232,7 @@ impl TracedPart {
         in_range(&format!("{at}.tensors"), self.tensors as f64, 0.0, MOST_PARAMETERS)?;
         in_range(&format!("{at}.buffers"), self.buffers as f64, 0.0, MOST_PARAMETERS)?;
         in_range(&format!("{at}.kernels"), self.kernels as f64, 0.0, 1e9)?;
+        in_range(&format!("{at}.inputs"), self.inputs, 0.0, 1e9)?;
         for product in &self.products {
             for &size in product {
                 in_range(&format!("{at}.products"), size, 0.0, 1e12)?;
