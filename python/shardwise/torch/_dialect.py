@@ -126,7 +126,7 @@ _AS_THEY_ARE = (
 @contextlib.contextmanager
 def cuda_dialect() -> Iterator[None]:
     """Until its end, the CPU's operations call what the GPU's do."""
-    library = torch.library.Library("aten", "IMPL")
+    library: Any = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
     with warnings.catch_warnings():
         # That a kernel of the CPU is overridden is the point.
         warnings.simplefilter("ignore")
@@ -201,7 +201,7 @@ def _below_autocast(op: Any, cast: Cast) -> Callable[..., Any]:
 
 
 def _gates(
-    x: torch.Tensor, hidden: torch.Tensor, weights: Sequence[torch.Tensor | None], kept: int
+    x: torch.Tensor, hidden: torch.Tensor, weights: Sequence[Any], kept: int
 ) -> torch.Tensor:
     """A step of a recurrent cell: its two products and what the fused cell keeps beside them."""
     if torch.is_autocast_enabled("cpu"):
@@ -346,7 +346,7 @@ def _layer(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     size = -(-x.shape[0] // CHUNKS)
     outs = []
-    for chunk in x.split(size):
+    for chunk in torch.split(x, size):
         out, state = _Steps.apply(chunk, state, kept, *weights)
         outs.append(out)
     return torch.cat(outs), state
