@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from .answers import Verdict
-
 Tight = Literal["accept", "refuse"]
-"""What to do with a run whose need is below what there is in the middle of its 80 % interval only."""
+"""What to do with a run of which a part of the 80 % interval of its need exceeds what there is."""
 
 
 def accepted(verdict: str, tight: Tight = "accept") -> bool:

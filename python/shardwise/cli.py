@@ -1,7 +1,7 @@
 """The command line: the verbs, their fields as options, the core's own words.
 
-Exit status: 0 when it fits, 1 when nothing fits, 2 for bad input. What fits tightly (a part of the
-80 % interval of its need exceeds what there is) counts as fitting, with ``--tight refuse`` it does not.
+Exit status: 0 when it fits, 1 when nothing fits, 2 for bad input. What fits tightly (a part of
+the 80 % interval of its need exceeds what there is) counts as fitting unless ``--tight refuse``.
 """
 
 from __future__ import annotations

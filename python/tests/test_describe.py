@@ -1,7 +1,7 @@
 """What is read from a model, and how near the estimate of a traced one comes to torch's tracker.
 
-The tracker sees tensors, not what a GPU's kernels take for themselves: the machines it is held against
-are processors. (``test_unseen`` compares with a GPU's allocator.)
+The tracker sees tensors, not what a GPU's kernels take for themselves: the machines it is held
+against are processors. (``test_unseen`` compares with a GPU's allocator.)
 """
 
 import dataclasses
@@ -18,7 +18,16 @@ from archs import ARCHITECTURES, Decoder, Recurrent, example  # noqa: E402
 from shardwise.torch._dialect import cuda_dialect  # noqa: E402
 
 PROCESSOR = {
-    "accelerator": {"id": "host", "form": "CPU", "memory_gb": 4096.0, "bandwidth_gb_s": 100.0, "fp32_tflops": 1.0, "bf16_tflops": 1.0, "source": "none", "as_of": "2026-11-30"},
+    "accelerator": {
+        "id": "host",
+        "form": "CPU",
+        "memory_gb": 4096.0,
+        "bandwidth_gb_s": 100.0,
+        "fp32_tflops": 1.0,
+        "bf16_tflops": 1.0,
+        "source": "none",
+        "as_of": "2026-11-30",
+    },
     "nodes": 1,
     "gpus_per_node": 1,
 }

@@ -55,7 +55,7 @@ pub struct Accelerator {
     /// The vendor's name for it.
     #[serde(default)]
     pub name: String,
-    /// Form factor: SXM5, PCIe, OAM, ...; CPU for processors without an accelerator.
+    /// Form factor: SXM5, PCIe, OAM, ...
     #[serde(default)]
     pub form: String,
     /// Year of release.

@@ -159,6 +159,9 @@ pub struct TracedPart {
     /// Elements of buffers.
     #[serde(default)]
     pub buffers: u64,
+    /// Floating numbers a token of what the script calls the model with.
+    #[serde(default)]
+    pub inputs: f64,
     /// Matrix products: rows a token, columns, depth, number.
     pub products: Vec<[f64; 4]>,
     /// Kernels launched forward.
@@ -233,6 +236,7 @@ impl TracedPart {
         ] {
             in_range(name, count as f64, 0.0, most)?;
         }
+        in_range("inputs", self.inputs, 0.0, 1e9)?;
         for &size in self.products.iter().flatten() {
             in_range("products", size, 0.0, 1e12)?;
         }

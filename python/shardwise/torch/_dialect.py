@@ -21,48 +21,120 @@ _BELOW_AUTOCAST = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)  # n
 SIXTEEN_BIT = (torch.bfloat16, torch.float16)
 
 _FP32 = (
-    "acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan "
-    "pow.Tensor_Scalar pow.Tensor_Tensor pow.Scalar softplus layer_norm native_layer_norm group_norm "
-    "cosine_similarity poisson_nll_loss cosine_embedding_loss nll_loss nll_loss2d "
-    "hinge_embedding_loss kl_div l1_loss smooth_l1_loss huber_loss mse_loss margin_ranking_loss "
-    "multilabel_margin_loss soft_margin_loss triplet_margin_loss multi_margin_loss "
-    "binary_cross_entropy_with_logits dist pdist cdist renorm logsumexp norm.Scalar "
-    "norm.ScalarOpt_dim upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_linear1d "
-    "upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d"
-).split()
+    "acos",
+    "asin",
+    "cosh",
+    "erfinv",
+    "exp",
+    "expm1",
+    "log",
+    "log10",
+    "log2",
+    "log1p",
+    "reciprocal",
+    "rsqrt",
+    "sinh",
+    "tan",
+    "pow.Tensor_Scalar",
+    "pow.Tensor_Tensor",
+    "pow.Scalar",
+    "softplus",
+    "layer_norm",
+    "native_layer_norm",
+    "group_norm",
+    "cosine_similarity",
+    "poisson_nll_loss",
+    "cosine_embedding_loss",
+    "nll_loss",
+    "nll_loss2d",
+    "hinge_embedding_loss",
+    "kl_div",
+    "l1_loss",
+    "smooth_l1_loss",
+    "huber_loss",
+    "mse_loss",
+    "margin_ranking_loss",
+    "multilabel_margin_loss",
+    "soft_margin_loss",
+    "triplet_margin_loss",
+    "multi_margin_loss",
+    "binary_cross_entropy_with_logits",
+    "dist",
+    "pdist",
+    "cdist",
+    "renorm",
+    "logsumexp",
+    "norm.Scalar",
+    "norm.ScalarOpt_dim",
+    "upsample_nearest1d",
+    "upsample_nearest2d",
+    "upsample_nearest3d",
+    "upsample_linear1d",
+    "upsample_bilinear2d",
+    "upsample_trilinear3d",
+    "upsample_bicubic2d",
+)
 """Autocast hands these fp32. Source: PyTorch 2.15 aten/src/ATen/autocast_mode.h, AT_FORALL_FP32."""
 
 _FP32_RESULT = (
-    "prod prod.dim_int softmax.int log_softmax.int cumprod cumsum linalg_vector_norm "
-    "linalg_matrix_norm sum sum.dim_IntList"
-).split()
+    "prod",
+    "prod.dim_int",
+    "softmax.int",
+    "log_softmax.int",
+    "cumprod",
+    "cumsum",
+    "linalg_vector_norm",
+    "linalg_matrix_norm",
+    "sum",
+    "sum.dim_IntList",
+)
 """These are told to give fp32. Source: the same, AT_FORALL_FP32_SET_OPT_DTYPE."""
 
 _WIDEST = (
-    "addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add"
-).split()
+    "addcdiv",
+    "addcmul",
+    "atan2",
+    "bilinear",
+    "cross",
+    "dot",
+    "vdot",
+    "grid_sampler",
+    "index_put",
+    "tensordot",
+    "scatter_add",
+)
 """These take the widest type among their inputs. Source: the same, AT_FORALL_PROMOTE."""
 
 _NARROW = ("prelu", "addmv", "addr", "mv")
 """These run in 16 bits, though not on the CPU. Source: the same, AT_FORALL_LOWER_PRECISION_FP."""
 
 _AS_THEY_ARE = (
-    "cross_entropy_loss avg_pool3d max_pool3d adaptive_avg_pool3d reflection_pad1d reflection_pad2d "
-    "replication_pad1d replication_pad2d replication_pad3d trace"
-).split()
+    "cross_entropy_loss",
+    "avg_pool3d",
+    "max_pool3d",
+    "adaptive_avg_pool3d",
+    "reflection_pad1d",
+    "reflection_pad2d",
+    "replication_pad1d",
+    "replication_pad2d",
+    "replication_pad3d",
+    "trace",
+)
 """These the CPU's autocast hands fp32, the GPU's does not."""
 
 
 @contextlib.contextmanager
 def cuda_dialect() -> Iterator[None]:
     """Until its end, the CPU's operations call what the GPU's do."""
-    library = torch.library.Library("aten", "IMPL")  # noqa: TOR901 - taken away below
+    library: Any = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
     with warnings.catch_warnings():
         # That a kernel of the CPU is overridden is the point.
         warnings.simplefilter("ignore")
         for name, cast in _casts():
             op = _overload(name)
             library.impl(name, _below_autocast(op, cast), "AutocastCPU")
+        for name in _AS_THEY_ARE:
+            library.impl(name, torch.library.fallthrough_kernel, "AutocastCPU")
         for name, kernel in _KERNELS.items():
             library.impl(name, kernel, "AutogradCPU")
     try:
@@ -86,8 +158,6 @@ def _casts() -> Iterator[tuple[str, Cast]]:
         yield name, _result
     for name in _WIDEST:
         yield name, _to(lambda found: torch.float32 if torch.float32 in found else None)
-    for name in _AS_THEY_ARE:
-        yield name, _to(lambda _: None)
     for name in _NARROW:
         yield name, _to(lambda _: torch.get_autocast_dtype("cpu"))
 
@@ -131,7 +201,7 @@ def _below_autocast(op: Any, cast: Cast) -> Callable[..., Any]:
 
 
 def _gates(
-    x: torch.Tensor, hidden: torch.Tensor, weights: Sequence[torch.Tensor | None], kept: int
+    x: torch.Tensor, hidden: torch.Tensor, weights: Sequence[Any], kept: int
 ) -> torch.Tensor:
     """A step of a recurrent cell: its two products and what the fused cell keeps beside them."""
     if torch.is_autocast_enabled("cpu"):
@@ -176,7 +246,7 @@ class _Cell(torch.autograd.Function):
         return *gates, torch.empty_like(hidden), None, *sums
 
 
-def _dropout(x: torch.Tensor, p: float, train: bool) -> torch.Tensor:  # noqa: FBT001 - ATen's signature
+def _dropout(x: torch.Tensor, p: float, train: bool) -> torch.Tensor:
     """Keeps a mask of one byte an element. Source: PyTorch aten/src/ATen/native/Dropout.cpp."""
     if train and 0 < p < 1 and x.numel() > 0:
         return torch.native_dropout(x, p, train)[0]
@@ -195,7 +265,7 @@ def _attention(
     v: torch.Tensor,
     mask: torch.Tensor | None = None,
     dropout: float = 0.0,
-    causal: bool = False,  # noqa: FBT001, FBT002 - ATen's signature
+    causal: bool = False,
     *,
     scale: float | None = None,
     enable_gqa: bool = False,
@@ -239,9 +309,9 @@ def _bias(mask: torch.Tensor, q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
 CHUNKS = 16
 """Nodes that a recurrent layer's graph is made of; what each keeps is let go when it is done."""
 _KEPT = {"lstm": 13, "gru": 11, "rnn": 0}
-"""Elements kept a step and unit of width beside inputs and outputs: the products with input and state
-(4 H each, 3 H), the workspace (4 H, 5 H) and an LSTM's cell state. Source: the fused cells of PyTorch
-aten/src/ATen/native/cuda/RNN.cu and their derivatives; cuDNN's reserve is not public."""
+"""Elements kept a step and unit of width beside inputs and outputs: the products with input and
+state (4 H each, 3 H), the workspace (4 H, 5 H) and an LSTM's cell state. Source: the fused cells of
+PyTorch aten/src/ATen/native/cuda/RNN.cu and their derivatives; cuDNN's reserve is not public."""
 
 
 class _Steps(torch.autograd.Function):
@@ -251,7 +321,7 @@ class _Steps(torch.autograd.Function):
     def forward(
         ctx: Any, x: torch.Tensor, state: torch.Tensor, kept: int, *weights: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        steps, batch, inputs = x.shape
+        steps, batch, _ = x.shape
         out = x.new_empty(steps, batch, state.shape[-1])
         reserve = x.new_empty(steps, batch, kept * state.shape[-1])
         for weight, rows in zip(weights, (x, out), strict=False):
@@ -276,23 +346,23 @@ def _layer(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     size = -(-x.shape[0] // CHUNKS)
     outs = []
-    for chunk in x.split(size):
+    for chunk in torch.split(x, size):
         out, state = _Steps.apply(chunk, state, kept, *weights)
         outs.append(out)
     return torch.cat(outs), state
 
 
 def _recurrent(kind: str) -> Callable[..., tuple[torch.Tensor, ...]]:
-    def kernel(  # noqa: PLR0913 - ATen's signature
+    def kernel(
         x: torch.Tensor,
         states: Any,
         weights: Sequence[torch.Tensor],
-        has_biases: bool,  # noqa: FBT001
+        has_biases: bool,
         layers: int,
         dropout: float,
-        train: bool,  # noqa: FBT001
-        bidirectional: bool,  # noqa: FBT001
-        batch_first: bool,  # noqa: FBT001
+        train: bool,
+        bidirectional: bool,
+        batch_first: bool,
     ) -> tuple[torch.Tensor, ...]:
         hidden, *cell = states if kind == "lstm" else [states]
         if torch.is_autocast_enabled("cpu"):

@@ -143,7 +143,7 @@ _RULES: dict[Any, Callable[[tuple[Any, ...], list[torch.Tensor]], Temporary]] = 
     _ATEN._embedding_bag_dense_backward: _embedding_backward,  # noqa: SLF001 - as above
     _ATEN.index_put: _index_put,
     _ATEN.index_put_: _index_put,
-    _ATEN._index_put_impl_: _index_put,  # noqa: SLF001 - as above
+    _ATEN._index_put_impl_: _index_put,
     _ATEN._unsafe_index_put: _index_put,  # noqa: SLF001 - as above
     _ATEN._scaled_dot_product_flash_attention_backward: _flash_backward,  # noqa: SLF001 - as above
     _ATEN._scaled_dot_product_efficient_attention_backward: _efficient_backward,  # noqa: SLF001 - as above

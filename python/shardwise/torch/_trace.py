@@ -59,6 +59,13 @@ class Example:
         sizes = [t.shape[0] for t in leaves if isinstance(t, torch.Tensor) and t.dim()]
         return max(sizes, default=1)
 
+    @property
+    def numbers(self) -> int:
+        """Floating numbers in the example."""
+        leaves = pytree.tree_leaves((self.args, dict(self.kwargs)))
+        floats = [t for t in leaves if isinstance(t, torch.Tensor) and t.is_floating_point()]
+        return sum(t.numel() for t in floats)
+
 
 def total_loss(output: Any) -> torch.Tensor:
     """The output's own loss, else the sum of its floating tensors."""
@@ -102,6 +109,7 @@ def trace(
         block: dict[str, Any] = {"name": part.name, "unit": part.unit, **weights[part.name]}
         block["products"] = _products(part, first.large.parts[i], samples)
         block["kernels"] = part.kernels
+        block["inputs"] = 0 if i else example.numbers / samples
         above = sum(trained[i + 1 :])
         scale = _Scale(example.batch, tokens, above)
         block["regimes"] = {name: _regime(of, i, scale) for name, of in traced.items()}
@@ -305,7 +313,6 @@ def _regime(of: _Traced, i: int, scale: _Scale) -> dict[str, Any]:
 
 def _peaks(small: Part, large: Part, scale: _Scale) -> dict[str, Any]:
     """What is alive in the part, less what the parts before it keep."""
-
     before = scale.line(small.alive_before, large.alive_before)
 
     def above(first: float, second: float) -> list[float]:
@@ -357,5 +364,6 @@ def _fullest(instants: list[list[float]], scale: _Scale) -> list[list[float]]:
             tokens = scale.tokens * scale.batch * 2.0**doublings
             for width in GRADIENT_WIDTHS:
                 at = (1.0, tokens, float(width))
-                best[*max(sorted(distinct), key=lambda it, at=at: sum(map(mul, it, at))), *kind] = None
+                most = max(sorted(distinct), key=lambda it, at=at: sum(map(mul, it, at)))  # type: ignore[misc]
+                best[(*most, *kind)] = None
     return [list(it) for it in best]

@@ -14,11 +14,14 @@ const fn line(b: BytesLine) -> Line {
 pub(super) fn bytes(part: &TracedPart, mode: &Mode<'_>) -> BlockBytes {
     let regime = part.regimes.of(mode.weight < 4.0, mode.autocast);
     let peaks = if mode.recomputed { &regime.recomputed } else { &regime.whole };
+    // Where sharding casts what it gathers, the script still holds what it gave in fp32.
+    let casts = !mode.autocast && mode.recipe.params().bytes() > mode.weight;
+    let inputs = Line::per_token(if casts { part.inputs * 4.0 } else { 0.0 });
     let mut bytes = BlockBytes {
-        kept: line(regime.whole.kept),
+        kept: line(regime.whole.kept) + inputs,
         weight_grads: (part.parameters - part.frozen) as f64 * mode.weight,
-        checkpoint: line(regime.recomputed.kept),
-        held: line(regime.held),
+        checkpoint: line(regime.recomputed.kept) + inputs,
+        held: line(regime.held) + inputs,
         ..BlockBytes::default()
     };
     // A gradient that joins one that is there already takes no room of its own.
@@ -31,7 +34,8 @@ pub(super) fn bytes(part: &TracedPart, mode: &Mode<'_>) -> BlockBytes {
     let include = |envelope: &mut Envelope, instants: &[TracedInstant]| {
         for i in instants {
             let fixed = i.bytes.0 + i.gradients * gradient + i.workspaces * workspace;
-            envelope.include(Line { fixed, per_token: i.bytes.1 }, i.columns * sums, i.rows);
+            let alive = Line { fixed, per_token: i.bytes.1 } + inputs;
+            envelope.include(alive, i.columns * sums, i.rows);
         }
     };
     include(&mut bytes.forward, &peaks.forward);
