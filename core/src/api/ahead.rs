@@ -508,6 +508,6 @@ impl Workplace<'_> {
 }
 
 /// Shortest interval that the chain is asked about.
-fn floor(work: Seconds) -> Seconds {
+pub(super) fn floor(work: Seconds) -> Seconds {
     (work / MOST_SEGMENTS).max(Seconds::of(1e-3))
 }
