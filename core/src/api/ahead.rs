@@ -522,6 +522,6 @@ fn told(e: Error) -> Error {
 }
 
 /// Shortest interval that the chain is asked about.
-fn floor(work: Seconds) -> Seconds {
+pub(super) fn floor(work: Seconds) -> Seconds {
     (work / MOST_SEGMENTS).max(Seconds::of(1e-3))
 }

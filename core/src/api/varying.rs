@@ -1,6 +1,6 @@
 //! Runs whose node count changes on the way: each part with its own step time, memory and gang.
 
-use super::ahead::{Assumed, Laid, Losing};
+use super::ahead::{Assumed, Laid, Losing, floor};
 use super::answer::Verdict;
 use super::estimate::Workplace;
 use super::outlook::PhaseOutlook;
@@ -54,7 +54,7 @@ impl Workplace<'_> {
             let own = job.work * part.share * (step / laid.step.total());
             let saves = RestartJob {
                 work: own,
-                interval: job.interval.min(own),
+                interval: job.interval.max(floor(own)).min(own),
                 save: ratio(job.save, &whole, part.nodes, |s| s.stall().total()),
                 restore: ratio(job.restore, &whole, part.nodes, crate::checkpoint::Saving::load),
                 provision: job.provision,

@@ -184,7 +184,7 @@ pub fn serving() -> BoxedStrategy<Serving> {
 ///
 /// Node counts are the whole cluster's: which others divide the batch depends on the layout.
 pub fn run(nodes: u32) -> BoxedStrategy<Run> {
-    let gang = (rarely(faults()), trace(nodes)).prop_map(|(faults, trace)| {
+    let gang = (proptest::option::of(faults()), trace(nodes)).prop_map(|(faults, trace)| {
         faults.map(|mut f| {
             // The record drawn with it is of one node.
             f.trace = f.trace.map(|_| trace);
