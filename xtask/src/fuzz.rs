@@ -1,5 +1,5 @@
 //! Builds and runs the fuzz targets of `fuzz/` on the pinned stable toolchain. What `cargo fuzz` does
-//! with a nightly one: libFuzzer from `libfuzzer-sys`, edges counted by LLVM's SanitizerCoverage.
+//! with a nightly one: libFuzzer from `libfuzzer-sys`, edges counted by LLVM's `SanitizerCoverage`.
 //!
 //! Only the core is instrumented, so that the fuzzer is led by the core's branches and not by those
 //! of its libraries or of the checks: this program stands in for the compiler and adds the flags.
@@ -133,7 +133,8 @@ fn dictionary(root: &Path) -> Outcome<String> {
         let text = fs::read_to_string(root.join(format!("schema/{verb}.request.json")))?;
         collect(&serde_json::from_str(&text)?, &mut words);
     }
-    Ok(words.iter().map(|word| format!("\"\\\"{word}\\\"\"\n")).collect())
+    let lines: Vec<String> = words.iter().map(|word| format!("\"\\\"{word}\\\"\"")).collect();
+    Ok(lines.join("\n") + "\n")
 }
 
 /// Where one target's things lie.
