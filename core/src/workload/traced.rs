@@ -7,10 +7,10 @@
 //!    "largest": 36864, "buffers": 0, "kernels": 52,
 //!    "products": [[3136.0, 64.0, 576.0, 1.0]],
 //!    "regimes": {
-//!      "fp32":     {"whole": {"kept": [0, 12845056], "forward": [[0, 14450000, 0, 1, 0, 0]],
-//!                             "backward": [[8192, 19270000, 36864, 0, 64, 3136]]},
-//!                   "recomputed": {"kept": [0, 802816], "forward": [[0, 14450000, 0, 1, 0, 0]],
-//!                                  "backward": [[8192, 20070000, 36864, 0, 64, 3136]]},
+//!      "fp32":     {"whole": {"kept": [0, 12845056], "forward": [[0, 14450000, 0, 1, 0, 0, 0]],
+//!                             "backward": [[8192, 19270000, 36864, 0, 64, 3136, 0]]},
+//!                   "recomputed": {"kept": [0, 802816], "forward": [[0, 14450000, 0, 1, 0, 0, 0]],
+//!                                  "backward": [[8192, 20070000, 36864, 0, 64, 3136, 0]]},
 //!                   "held": [0, 0], "traffic": [0, 51380224], "traffic_backward": [0, 102760448]},
 //!      "autocast": {}, "bf16": {}}}]}
 //! ```
@@ -19,9 +19,9 @@
 //! the part's forward leaves for backward. `forward` are the fullest instants of its forward, less
 //! what the parts before it keep; `backward` are those of its backward, less the same and less all
 //! finished gradients of weights. An instant is `[fixed, per_token, elements, workspaces, columns,
-//! rows]`: its line, the elements of the finished gradients of weights beyond those of the parts
+//! rows, taken]`: its line, the elements of the finished gradients of weights beyond those of the parts
 //! after it, the workspaces of matrix products in use, and the matrix that is summed over its rows,
-//! so many a token. All were traced twice, with the units kept whole and with every unit recomputed. `held` is what is alive between backward
+//! so many a token, and what an accelerator's kernel takes beside, in bytes a token. All were traced twice, with the units kept whole and with every unit recomputed. `held` is what is alive between backward
 //! and the end of the step: inputs and outputs that the script holds. `products` are
 //! `[rows a token, columns, depth, number]`; `traffic` is what all other kernels read and write.
 
@@ -53,7 +53,7 @@ impl FromJson for BytesLine {
 
 /// What is alive at an instant of a part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
-#[serde(from = "[f64; 6]")]
+#[serde(from = "[f64; 7]")]
 pub struct TracedInstant {
     /// Bytes of tensors.
     pub bytes: BytesLine,
@@ -65,11 +65,13 @@ pub struct TracedInstant {
     pub columns: f64,
     /// Its rows a token.
     pub rows: f64,
+    /// Bytes a token that an accelerator's kernel takes beside, and gives back.
+    pub taken: f64,
 }
 
-impl From<[f64; 6]> for TracedInstant {
-    fn from([fixed, per_token, gradients, workspaces, columns, rows]: [f64; 6]) -> Self {
-        Self { bytes: BytesLine(fixed, per_token), gradients, workspaces, columns, rows }
+impl From<[f64; 7]> for TracedInstant {
+    fn from([fixed, per_token, gradients, workspaces, columns, rows, taken]: [f64; 7]) -> Self {
+        Self { bytes: BytesLine(fixed, per_token), gradients, workspaces, columns, rows, taken }
     }
 }
 
@@ -79,9 +81,9 @@ impl FromJson for TracedInstant {
     }
 
     fn read(&mut self, value: &Value) -> Result<()> {
-        let mut six = [0.0; 6];
-        six.read(value)?;
-        *self = Self::from(six);
+        let mut figures = [0.0; 7];
+        figures.read(value)?;
+        *self = Self::from(figures);
         Ok(())
     }
 }
@@ -257,7 +259,7 @@ impl TracedPart {
             for (name, peaks) in [("whole", &b.whole), ("recomputed", &b.recomputed)] {
                 within(name, &[peaks.kept.0, peaks.kept.1])?;
                 for i in peaks.forward.iter().chain(&peaks.backward) {
-                    within(name, &[i.bytes.0, i.bytes.1, i.gradients, i.workspaces])?;
+                    within(name, &[i.bytes.0, i.bytes.1, i.gradients, i.workspaces, i.taken])?;
                     between(name, &[i.columns, i.rows], 0.0, 1e9)?;
                 }
             }
@@ -286,7 +288,8 @@ mod tests {
     use crate::workload::ModelSpec;
 
     fn spec(part: &str) -> ModelSpec {
-        let peaks = r#"{"kept": [0, 8], "forward": [[0, 9, 0, 0, 0, 0]], "backward": [[0, 16, 6, 0, 0, 0]]}"#;
+        let peaks =
+            r#"{"kept": [0, 8], "forward": [[0, 9, 0, 0, 0, 0, 0]], "backward": [[0, 16, 6, 0, 0, 0, 0]]}"#;
         let bytes = format!(
             r#"{{"whole": {peaks}, "recomputed": {peaks}, "traffic": [0, 1], "traffic_backward": [0, 2]}}"#
         );

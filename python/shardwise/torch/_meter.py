@@ -152,9 +152,9 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self.add(tensor)
         also = temporary(func, args, made)
         if self.backward:
-            part.backward.append(Instant(self.held + also.size, self.finished_elements, also))
+            part.backward.append(Instant(self.held, self.finished_elements, also))
         else:
-            part.forward.append(Instant(self.alive + also.size, 0, also))
+            part.forward.append(Instant(self.alive, 0, also))
         self._work(part, func, args, made)
         return out
 

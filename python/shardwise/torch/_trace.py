@@ -321,7 +321,8 @@ def _peaks(small: Part, large: Part, scale: _Scale) -> dict[str, Any]:
 
     def line(a: Instant, b: Instant, others: int) -> list[float]:
         finished, rows = float(a.finished - others), a.also.rows / (scale.batch * scale.tokens)
-        figures = [finished, a.also.workspaces, float(a.also.columns), rows]
+        taken = (b.also.size - a.also.size) / (scale.batch * scale.tokens)
+        figures = [finished, a.also.workspaces, float(a.also.columns), rows, taken]
         return [*above(a.alive, b.alive), *figures]
 
     forward = [line(a, b, 0) for a, b in _pairs(small.forward, large.forward)]

@@ -34,7 +34,7 @@ pub(super) fn bytes(part: &TracedPart, mode: &Mode<'_>) -> BlockBytes {
     let include = |envelope: &mut Envelope, instants: &[TracedInstant]| {
         for i in instants {
             let fixed = i.bytes.0 + i.gradients * gradient + i.workspaces * workspace;
-            let alive = Line { fixed, per_token: i.bytes.1 } + inputs;
+            let alive = Line { fixed, per_token: i.bytes.1 + i.taken * sums } + inputs;
             envelope.include(alive, i.columns * sums, i.rows);
         }
     };
