@@ -380,8 +380,8 @@ pub fn traced() -> BoxedStrategy<ModelSpec> {
                         let kept = 2.0 * width as f64 * per_element;
                         let peaks = json!({
                             "kept": [0.0, kept],
-                            "forward": [[1024.0, 1.5 * kept]],
-                            "backward": [[0.0, 2.0 * kept, some as f64]],
+                            "forward": [[1024.0, 1.5 * kept, 0.0, 1.0, 0.0, 0.0, kept / 8.0]],
+                            "backward": [[0.0, 2.0 * kept, some as f64, 0.0, width as f64, 1.0, 0.0]],
                         });
                         json!({
                             "whole": peaks, "recomputed": peaks, "held": [0.0, 4.0],

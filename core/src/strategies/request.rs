@@ -162,7 +162,7 @@ fn together(parts: Parts, (cluster, run): (ClusterSpec, Run)) -> EstimateRequest
 /// use proptest::strategy::{Strategy, ValueTree};
 /// let mut runner = proptest::test_runner::TestRunner::deterministic();
 /// let request = shardwise::strategies::plan_request().new_tree(&mut runner).unwrap().current();
-/// assert!(shardwise::plan(&request).unwrap().candidates >= 1);
+/// assert!(shardwise::plan(&request).is_ok());
 /// ```
 pub fn plan_request() -> BoxedStrategy<PlanRequest> {
     let asked = (vec(draft(), 0..=2), rarely(draft()), rarely(small_cluster()));

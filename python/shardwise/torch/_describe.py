@@ -73,6 +73,7 @@ def describe(
     units: Units = None,
     tokens: int = 1,
     name: str | None = None,
+    on_gpu: bool = True,
     **kwargs: Any,
 ) -> Description:
     """Describes a module, real or on the meta device, with or without adapters.
@@ -88,6 +89,7 @@ def describe(
         units: FSDP units, by name or class; without it the repeated blocks.
         tokens: tokens of one sample, for the reports (1 for images and the like).
         name: what to call it.
+        on_gpu: whether a trace follows a GPU's kernels, wherever it is made, or a processor's.
         **kwargs: example inputs by name.
 
     Raises:
@@ -113,7 +115,7 @@ def describe(
             "model_type": "traced",
             "name": name or type(model).__name__,
             "tokens": tokens,
-            "parts": trace(model, Example(args, kwargs), loss, units, tokens),
+            "parts": trace(model, Example(args, kwargs), loss, units, tokens, on_gpu=on_gpu),
         }
     else:
         spec = {**known, **({"name": name} if name else {})}

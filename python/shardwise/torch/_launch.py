@@ -105,13 +105,14 @@ def prelaunch(
         if CHOICE in env:
             chosen: dict[str, Any] = json.loads(env[CHOICE])
             return chosen
-        described = describe(model, *inputs, **describing)
+        where = machines(cluster, env)
+        described = describe(model, *inputs, **{"on_gpu": _on_gpu(where), **describing})
         length = seq_len or described.tokens
         if length is None:
             raise Error.of("seq_len", "missing_field", "nothing", "tokens per sequence")
         request = {
             "model": model_spec(described),
-            "cluster": machines(cluster, env),
+            "cluster": where,
             "seq_len": length,
             "global_batch": global_batch,
             "recipe": {**described.recipe, **(recipe or {})},
@@ -156,6 +157,11 @@ def machines(
         read: dict[str, Any] = json_file(str(given), "cluster")
         return read
     return str(given)
+
+
+def _on_gpu(where: str | dict[str, Any]) -> bool:
+    row = where.get("accelerator") if isinstance(where, dict) else None
+    return not (isinstance(row, dict) and row.get("form") == "CPU")
 
 
 def _calibration(given: Learnt | None, env: Mapping[str, str]) -> Any:

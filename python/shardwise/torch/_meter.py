@@ -65,8 +65,9 @@ class Part:
 class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts what is alive while a step runs under it."""
 
-    def __init__(self, resting: list[torch.Tensor]) -> None:
+    def __init__(self, resting: list[torch.Tensor], *, on_gpu: bool) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self._on_gpu = on_gpu
         self.alive = 0
         self.finished = 0
         """Bytes of finished gradients of parameters, and their elements."""
@@ -150,7 +151,7 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         made = [t for t in pytree.tree_leaves(out) if isinstance(t, torch.Tensor)]
         for tensor in made:
             self.add(tensor)
-        also = temporary(func, args, made)
+        also = temporary(func, args, made) if self._on_gpu else NONE
         if self.backward:
             part.backward.append(Instant(self.held, self.finished_elements, also))
         else:

@@ -82,14 +82,22 @@ def total_loss(output: Any) -> torch.Tensor:
 
 
 def trace(
-    model: nn.Module, example: Example, loss: Loss | None, units: Units, tokens: int
+    model: nn.Module,
+    example: Example,
+    loss: Loss | None,
+    units: Units,
+    tokens: int,
+    *,
+    on_gpu: bool,
 ) -> list[dict[str, Any]]:
     """The parts of the model in the order in which they run, as the core reads them."""
 
     def step(regime: Regime, times: int, recomputed: bool) -> _Step:
-        return _step(model, example, loss, units, regime, times, recomputed=recomputed)
+        return _step(
+            model, example, loss, units, regime, times, recomputed=recomputed, on_gpu=on_gpu
+        )
 
-    with cuda_dialect():
+    with cuda_dialect() if on_gpu else contextlib.nullcontext():
         steps = {
             regime.name: [step(regime, n, again) for again in (False, True) for n in (1, 2)]
             for regime in REGIMES
@@ -158,13 +166,14 @@ def _step(
     times: int,
     *,
     recomputed: bool,
+    on_gpu: bool,
 ) -> _Step:
     """Runs forward and backward once under the meter."""
     mode = FakeTensorMode()
     fake = fake_copy(model, mode, regime.dtype)
     fake.train(model.training)
     args, kwargs = batched((example.args, dict(example.kwargs)), mode, times, regime.dtype)
-    meter = Meter([*fake.parameters(), *fake.buffers()])
+    meter = Meter([*fake.parameters(), *fake.buffers()], on_gpu=on_gpu)
     for parameter in fake.parameters():
         if parameter.requires_grad:
             parameter.register_post_accumulate_grad_hook(meter.finish)  # type: ignore[no-untyped-call]
