@@ -375,5 +375,5 @@ def _fullest(instants: list[list[float]], scale: _Scale) -> list[list[float]]:
             for width in GRADIENT_WIDTHS:
                 at = (1.0, tokens, float(width))
                 most = max(sorted(distinct), key=lambda it, at=at: sum(map(mul, it, at)))  # type: ignore[misc]
-                best[(*most, *kind)] = None
+                best[most + kind] = None
     return [list(it) for it in best]
