@@ -13,7 +13,7 @@ class Error(ValueError):
     ...     shardwise.plan("llama-3.1-8b", "8xH100", seq_len=0, global_batch=8)
     ... except shardwise.Error as e:
     ...     print(e.field, e.code, e.allowed, sep=" | ")
-    seq_len | out_of_range | a number from 1 to 100000000
+    seq_len | out_of_range | a number from 1 to 1e8
     """
 
     field: str

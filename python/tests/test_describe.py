@@ -14,23 +14,9 @@ import shardwise
 torch = pytest.importorskip("torch")
 
 from archs import ARCHITECTURES, Decoder, Recurrent, example  # noqa: E402
+from machines import PROCESSOR  # noqa: E402
 
 from shardwise.torch._dialect import cuda_dialect  # noqa: E402
-
-PROCESSOR = {
-    "accelerator": {
-        "id": "host",
-        "form": "CPU",
-        "memory_gb": 4096.0,
-        "bandwidth_gb_s": 100.0,
-        "fp32_tflops": 1.0,
-        "bf16_tflops": 1.0,
-        "source": "none",
-        "as_of": "2026-11-30",
-    },
-    "nodes": 1,
-    "gpus_per_node": 1,
-}
 
 
 def square(output):

@@ -18,6 +18,7 @@ import shardwise
 torch = pytest.importorskip("torch")
 
 from archs import Decoder, example  # noqa: E402
+from machines import PROCESSOR  # noqa: E402
 
 from shardwise.torch import Watch, detect, find_units, prelaunch  # noqa: E402
 from shardwise.torch import _detect as detecting  # noqa: E402
@@ -410,10 +411,10 @@ def test_agreement_without_a_launcher_asks_here():
 
 def test_a_watch_compares_and_learns(tmp_path):
     model = Decoder(width=32, layers=1, vocabulary=64)
-    described = shardwise.describe(model, example("ids", 2), tokens=256)
+    described = shardwise.describe(model, example("ids", 2), tokens=256, on_gpu=False)
     answer = shardwise.estimate(
         described,
-        "H100",
+        PROCESSOR,
         global_batch=2,
         layout={"sharding": "none", "micro_batch": 2},
         recipe={"compute": "fp32"},
@@ -441,7 +442,7 @@ def test_a_watch_compares_and_learns(tmp_path):
     assert residual.step_time_before < residual.step_time_after
     assert json.loads(saved.read_text()) == asdict(learnt.calibration)
     # The next launch plans with it.
-    asked = {"global_batch": 2, "cluster": "H100", "recipe": {"compute": "fp32"}, "tokens": 256}
+    asked = {"global_batch": 2, "cluster": PROCESSOR, "recipe": {"compute": "fp32"}, "tokens": 256}
     search = {"shardings": ["none"], "micro_batches": [2], "recompute": ["none"]}
     environ = {"SHARDWISE_CALIBRATION": str(saved)}
     plan = prelaunch(model, example("ids", 2), search=search, environ=environ, **asked)

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::Outcome;
 
 /// Licences of dependencies, each read once by a person: permissive, all of them.
-const LICENCES: [&str; 17] = [
+const LICENCES: [&str; 18] = [
     "(MIT OR Apache-2.0) AND Unicode-3.0",
     "0BSD OR MIT OR Apache-2.0",
     "Apache-2.0",
@@ -22,6 +22,7 @@ const LICENCES: [&str; 17] = [
     "BSD-3-Clause",
     "MIT",
     "MIT OR Apache-2.0",
+    "MIT OR Apache-2.0 OR LGPL-2.1-or-later",
     "MIT OR Zlib OR Apache-2.0",
     "MIT/Apache-2.0",
     "Unicode-3.0",
