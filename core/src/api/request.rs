@@ -58,9 +58,9 @@ pub struct EstimateRequest {
 }
 
 /// Other machines of a plan, at most.
-const MOST_ALTERNATIVES: usize = 2048;
+const MOST_ALTERNATIVES: usize = 256;
 /// Layouts that a plan explains, at most.
-const MOST_ASKED: usize = 1000;
+const MOST_ASKED: usize = 256;
 
 /// Asks for the best layout.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]

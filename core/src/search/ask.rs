@@ -131,7 +131,7 @@ impl Default for Search {
 }
 
 /// Items of a list of numbers or names, at most.
-const MOST_LISTED: usize = 2048;
+const MOST_LISTED: usize = 256;
 /// Words of a list, at most: more than any vocabulary has.
 const MOST_WORDS: usize = 64;
 
