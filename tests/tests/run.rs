@@ -138,3 +138,22 @@ fn a_trace_and_the_figures_it_shows_say_the_same() {
     let zone = estimate(&run(json!({"zone": "aws-us-east-2b-v100-x16"})));
     assert!(number(&zone, EXPECTED) > number(&traced, EXPECTED));
 }
+
+#[test]
+fn the_best_interval_of_a_run_of_decades_is_one_that_ends() {
+    // Work of some 65 years, a loss every 125 days: a segment as long as hundreds of spells is never
+    // finished, though e^-190 is lost in rounding.
+    let request = json!({
+        "model": "llama-3.1-8b", "cluster": "2x8xH100", "seq_len": 3, "global_batch": 256,
+        "layout": {"sharding": "fsdp2", "recompute": "full"},
+        "run": {"tokens": 5e11, "checkpoint": {"interval_s": 900}, "faults": {}},
+    });
+    let answer: Value =
+        serde_json::from_str(&shardwise::call("estimate", &request.to_string()).unwrap()).unwrap();
+    let best = number(&answer, "/run/outlook/checkpoint/best_interval");
+    let mean_up = number(&answer, "/run/outlook/losses/mean_up");
+    assert!(best < mean_up / 10.0, "{best} of {mean_up}");
+    let excess = number(&answer, "/run/outlook/checkpoint/excess");
+    // The best is sought among at most 10,000 saves, a run may have 19,000.
+    assert!((-0.01..0.5).contains(&excess), "{excess}");
+}

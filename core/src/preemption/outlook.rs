@@ -20,6 +20,8 @@ use super::transform::{
 use crate::error::{Result, in_range};
 use crate::quantity::{Seconds, count};
 
+/// Exponent from which e^-x is no part of one in double precision.
+const LOST: f64 = 36.0;
 /// Most checkpoints of a run.
 const MOST_SEGMENTS: f64 = 2e4;
 /// Times beyond 300,000 years: the job does not end.
@@ -271,8 +273,20 @@ impl Outlook {
         if self.process.is_none() {
             return base + self.atoms(weights).first().map_or(0.0, |a| a.0);
         }
+        if self.hopeless() {
+            return NEVER;
+        }
         let excess = -self.excess(weights, C::new(0.0, STEP)).im / STEP;
         if excess.is_finite() { base + excess } else { NEVER }
+    }
+
+    /// Whether a segment outlasts the longest kind of spell so far that its chance of being kept is
+    /// lost in rounding, and nothing but waiting is done: the run never ends.
+    fn hopeless(&self) -> bool {
+        let segment = (self.job.interval.min(self.job.work) + self.job.save).get();
+        let rate =
+            self.process.as_ref().map_or(0.0, |p| p.up_rates.into_iter().fold(f64::INFINITY, f64::min));
+        self.patience.is_none() && rate * segment > LOST
     }
 
     /// The checkpoint interval with the least mean of the weighted time: money with prices for
