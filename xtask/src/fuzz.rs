@@ -48,13 +48,14 @@ pub fn compiler() -> Option<ExitCode> {
     Some(if ended.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// `cargo xtask fuzz [TARGET...] [--seconds N] [--keep]`.
+/// `cargo xtask fuzz [TARGET...] [--seconds N] [--seed N] [--keep]`; seed 0 means another every time.
 pub fn run(root: &Path, words: &[&str]) -> Outcome {
     let mut words = words.iter();
-    let (mut named, mut seconds, mut keep) = (Vec::new(), SECONDS, false);
+    let (mut named, mut seconds, mut seed, mut keep) = (Vec::new(), SECONDS, "0", false);
     while let Some(&word) = words.next() {
         match word {
             "--seconds" => seconds = words.next().ok_or("--seconds wants a number")?,
+            "--seed" => seed = words.next().ok_or("--seed wants a number")?,
             "--keep" => keep = true,
             _ => named.push(word.to_owned()),
         }
@@ -77,7 +78,7 @@ pub fn run(root: &Path, words: &[&str]) -> Outcome {
     let mut total = 0;
     for target in &chosen {
         let place = Place::new(&fuzz, &work, target)?;
-        total += place.fuzz(seconds)?;
+        total += place.fuzz(seconds, seed)?;
         if keep {
             place.keep()?;
         }
@@ -175,11 +176,12 @@ impl<'a> Place<'a> {
     }
 
     /// Runs it for so many seconds: how many executions there were.
-    fn fuzz(&self, seconds: &str) -> Outcome<u64> {
+    fn fuzz(&self, seconds: &str, seed: &str) -> Outcome<u64> {
         let output = Command::new(&self.program)
             .args([&self.grown, &self.seeds])
             .args(BOUNDS)
             .arg(format!("-max_total_time={seconds}"))
+            .arg(format!("-seed={seed}"))
             .arg(format!("-dict={}", self.dictionary.display()))
             .arg(format!("-artifact_prefix={}", self.found.display()))
             .args(["-print_final_stats=1", "-reload=0"])

@@ -22,7 +22,7 @@ const USAGE: &str = "usage: cargo xtask wasm             builds wasm/pkg and che
                                     dependencies, reads licences and duplicates
        cargo xtask update           writes all that is generated: schema/, Python's types, the kept
                                     answers, docs/cases.md and docs/accuracy.md
-       cargo xtask fuzz [TARGET...] [--seconds N] [--keep]
+       cargo xtask fuzz [TARGET...] [--seconds N] [--seed N] [--keep]
                                     runs the fuzz targets, 10 s each; --keep adds what they found to
                                     the kept corpus";
 
