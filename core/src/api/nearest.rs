@@ -1,12 +1,13 @@
 //! When nothing fits: the changes that would make it fit, each tried.
 
 use super::outlook::ServingOutlook;
+use super::pay::served_bits;
 use super::plan::Site;
 use crate::error::Result;
 use crate::layout::{Layout, Offload, Recompute};
 use crate::quantity::Bytes;
 use crate::search::Point;
-use crate::workload::{Batch, LossKernel, Method, Optimizer, Recipe};
+use crate::workload::{Batch, LossKernel, Method, Optimizer, QatScheme, Recipe};
 
 /// Shortest sequence that is proposed.
 const SHORTEST: u64 = 256;
@@ -118,10 +119,14 @@ fn served_otherwise(site: &Site<'_>, served: &ServingOutlook) -> Vec<String> {
     let weights = |bits: f64| Bytes::of(site.place.model.counts().total as f64 * bits / 8.0);
     let beside = served.memory - weights(served.bits);
     let mut out = Vec::new();
-    for (what, bits) in [("QAT in fp8, served at 8 bits", 8.0), ("QAT, served at 4.5 bits", 4.5)] {
+    for (what, scheme) in [("QAT in fp8", QatScheme::Fp8), ("QAT", QatScheme::default())] {
+        let bits = served_bits(Method::Qat, scheme);
         let need = beside + weights(bits);
         if bits < served.bits && need <= served.limit {
-            out.push(format!("{what} a weight: needs {need} of {} to serve", served.limit));
+            out.push(format!(
+                "{what}, served at {bits} bits a weight: needs {need} of {} to serve",
+                served.limit
+            ));
         }
     }
     out.push(format!("a GPU with {} to serve it instead of {}", served.memory, served.limit));

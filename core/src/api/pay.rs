@@ -282,7 +282,12 @@ impl Workplace<'_> {
             reserve: Bytes::from_gib(1.5),
         };
         let why = "what the training prepares the weights for";
-        let bits = assumed.or(given.bits, "run.serving.bits", served_bits(self.recipe), why);
+        let bits = assumed.or(
+            given.bits,
+            "run.serving.bits",
+            served_bits(self.recipe.method, self.recipe.qat.scheme),
+            why,
+        );
         let load = ServingLoad {
             prompt: assumed.or(given.prompt, "run.serving.prompt", 500.0, "a question with its context"),
             answer: assumed.or(given.answer, "run.serving.answer", 300.0, "a paragraph or two"),
@@ -362,8 +367,8 @@ fn at_price(run: &Run, kind: PriceKind) -> Run {
 
 /// Bits of a served weight, scales included: what quantisation-aware training imitates (groups of
 /// 32 with a 16-bit scale), else 16.
-fn served_bits(recipe: &Recipe) -> f64 {
-    match (recipe.method, recipe.qat.scheme) {
+pub(super) fn served_bits(method: Method, scheme: QatScheme) -> f64 {
+    match (method, scheme) {
         (Method::Qat | Method::QatLora, QatScheme::Fp8) => 8.0,
         (Method::Qat | Method::QatLora, _) => 4.5,
         _ => 16.0,

@@ -61,7 +61,7 @@ pub fn plan(request: &PlanRequest) -> Result<PlanAnswer> {
     let Some(first) = sites.first() else {
         return Err(Error::new("search", ErrorCode::MissingField, "", "machines, a recipe and a batch"));
     };
-    let mut all = everything(&sites)?;
+    let mut all = everything(&sites);
     rank(&mut all, request.search.objective);
     if request.search.objective == Objective::ExpectedCost {
         by_expected_cost(&sites, &mut all.found)?;
@@ -133,15 +133,10 @@ fn named(request: &PlanRequest, first: &Site<'_>, site: &Site<'_>) -> ClusterSpe
 }
 
 /// What the search finds on every site.
-fn everything(sites: &[Site<'_>]) -> Result<Outcome> {
+fn everything(sites: &[Site<'_>]) -> Outcome {
     let mut all = Outcome::default();
     for (i, site) in sites.iter().enumerate() {
-        let mut out = site.explore(i);
-        if !servable(&site.place)? {
-            out.found.clear();
-            out.front.0.clear();
-            out.late = None;
-        }
+        let out = site.explore(i);
         all.found.extend(out.found);
         all.front.0.extend(out.front.0);
         if i == 0 {
@@ -160,12 +155,7 @@ fn everything(sites: &[Site<'_>]) -> Result<Outcome> {
             all.stop = out.stop;
         }
     }
-    Ok(all)
-}
-
-/// Whether the trained model can be served as the request demands.
-fn servable(place: &Workplace<'_>) -> Result<bool> {
-    Ok(place.unserved()?.is_none())
+    all
 }
 
 /// One of the request's clusters.
@@ -180,8 +170,15 @@ pub(super) struct Site<'a> {
 }
 
 impl<'a> Site<'a> {
+    /// Every layout, none of them a plan where the result could not be served as demanded.
     pub(super) fn explore(&self, index: usize) -> Outcome {
-        explore(&self.ground(), &self.facts(), index)
+        let mut out = explore(&self.ground(), &self.facts(), index);
+        if matches!(self.place.unserved(), Ok(Some(_))) {
+            out.found.clear();
+            out.front.0.clear();
+            out.late = None;
+        }
+        out
     }
 
     /// The same on other machines.
