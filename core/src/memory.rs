@@ -163,17 +163,13 @@ const PARTS: &[Part] = &[
 fn report(stage_index: u64, instants: &Instants, stage: &Stage<'_>, in_flight: f64) -> MemoryReport {
     let phases: Vec<Phase> = instants
         .iter()
-        .map(|(instant, parts)| Phase {
-            name: instant.name().into(),
-            allocated: Terms(
-                PARTS
-                    .iter()
-                    .filter(|(_, amount, ..)| amount(parts) > 0.0)
-                    .map(|(name, amount, formula, source)| {
-                        Term::new(*name, Bytes::of(amount(parts)), *formula, *source)
-                    })
-                    .collect(),
-            ),
+        .map(|(instant, parts)| {
+            let mut terms = Vec::with_capacity(PARTS.len());
+            terms.extend(PARTS.iter().filter_map(|(name, amount, formula, source)| {
+                let bytes = amount(parts);
+                (bytes > 0.0).then(|| Term::new(*name, Bytes::of(bytes), *formula, *source))
+            }));
+            Phase { name: instant.name().into(), allocated: Terms(terms) }
         })
         .collect();
     let Peak { instant: peak, total, .. } = stages::peak_of(instants);

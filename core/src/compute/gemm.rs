@@ -112,6 +112,10 @@ pub fn shape_efficiency(g: &Gemm, sms: f64) -> f64 {
     let (rows, columns) = (SIDES.map(|t| ceil(g.m / t)), SIDES.map(|t| ceil(g.n / t)));
     let mut best = 0.0_f64;
     for (i, j, rate) in TILES {
+        // No tile reaches more than its rate, and the later ones reach no more than this one.
+        if best >= rate {
+            break;
+        }
         let (tm, tn) = (SIDES[i], SIDES[j]);
         let tiles = rows[i] * columns[j] * g.count;
         let w = tiles / sms;

@@ -26,7 +26,9 @@ impl<'a> Memo<'a> {
         let Some(known) = self.bytes.get_mut(index) else { return Rc::new(interpret(block, mode)) };
         if let Some(at) = known.iter().rposition(|(m, _)| m.same(mode)) {
             let last = known.len() - 1;
-            known.swap(at, last);
+            if at < last {
+                known.swap(at, last);
+            }
         } else {
             known.push((*mode, Rc::new(interpret(block, mode))));
         }

@@ -132,16 +132,27 @@ impl<'a> Mode<'a> {
             accumulates,
             weight_grads,
         } = *self;
-        [compute, residual, weight, seq, tp, vocab].map(f64::to_bits)
-            == [o.compute, o.residual, o.weight, o.seq, o.tp, o.vocab].map(f64::to_bits)
-            && [expert_share, expert_load].map(f64::to_bits)
-                == [o.expert_share, o.expert_load].map(f64::to_bits)
+        // What neighbouring layouts differ in comes first.
+        let equal = |a: f64, b: f64| a.to_bits() == b.to_bits();
+        input_grad == o.input_grad
+            && recomputed == o.recomputed
+            && accumulates == o.accumulates
+            && batched == o.batched
+            && sequence_parallel == o.sequence_parallel
             && context == o.context
-            && [autocast, train_base, sequence_parallel, dropout, input_grad]
-                == [o.autocast, o.train_base, o.sequence_parallel, o.dropout, o.input_grad]
-            && [batched, recomputed, core_recomputed, accumulates]
-                == [o.batched, o.recomputed, o.core_recomputed, o.accumulates]
+            && equal(tp, o.tp)
+            && equal(vocab, o.vocab)
+            && equal(expert_share, o.expert_share)
+            && equal(expert_load, o.expert_load)
+            && core_recomputed == o.core_recomputed
             && (weight_grads, again) == (o.weight_grads, o.again)
+            && equal(compute, o.compute)
+            && equal(residual, o.residual)
+            && equal(weight, o.weight)
+            && equal(seq, o.seq)
+            && autocast == o.autocast
+            && train_base == o.train_base
+            && dropout == o.dropout
     }
 
     fn fused(&self) -> bool {

@@ -427,10 +427,10 @@ impl<'a> Stage<'a> {
         [
             (Instant::ForwardEnd, forward),
             (Instant::LossBackward, loss_backward),
-            (Instant::HeadBackward, fullest.head),
-            (Instant::TopLayer, fullest.top),
-            (Instant::BottomLayer, fullest.bottom),
-            (Instant::EmbeddingBackward, fullest.embedding),
+            (Instant::HeadBackward, fullest.head.1),
+            (Instant::TopLayer, fullest.top.1),
+            (Instant::BottomLayer, fullest.bottom.1),
+            (Instant::EmbeddingBackward, fullest.embedding.1),
             (Instant::Reduction, reduction),
             (Instant::OptimizerStep, step),
             (Instant::Load, self.load()),
@@ -549,13 +549,13 @@ fn positions(n: f64) -> impl Iterator<Item = f64> {
     })
 }
 
-/// The fullest instants of the backward.
+/// The fullest instants of the backward, each with its bytes.
 #[derive(Default)]
 struct Fullest {
-    head: Parts,
-    top: Parts,
-    bottom: Parts,
-    embedding: Parts,
+    head: (f64, Parts),
+    top: (f64, Parts),
+    bottom: (f64, Parts),
+    embedding: (f64, Parts),
 }
 
 impl Fullest {
@@ -566,8 +566,9 @@ impl Fullest {
             BlockKind::Embedding => &mut self.embedding,
             _ => &mut self.bottom,
         };
-        if place.alone() > slot.alone() {
-            *slot = place;
+        let bytes = place.alone();
+        if bytes > slot.0 {
+            *slot = (bytes, place);
         }
     }
 }

@@ -215,7 +215,8 @@ impl<'a> Setting<'a> {
     /// The same over stages that were cut before: they depend on the number of stages alone.
     pub(super) fn times_over(&self, layout: &Layout, costs: &Costs, partition: &Partition) -> StepTimes {
         let alone = self.alone(layout, costs);
-        let rank = self.rank(layout, costs, &alone, partition, &mut Vec::new());
+        let mut room = Vec::with_capacity(alone.0.len());
+        let rank = self.rank(layout, costs, &alone, partition, &mut room);
         self.scheduled(layout, &rank)
     }
 
