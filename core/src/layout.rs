@@ -1,12 +1,15 @@
 //! One candidate way to split and schedule the work. The recipe says what is computed; the layout
 //! how: nothing in it changes the mathematics of the training.
 
+mod again;
+
 use serde::{Deserialize, Serialize};
 use shardwise_derive::{FromJson, ToJson};
 
 use crate::error::{Error, ErrorCode, Result, in_range};
 pub use crate::pipeline::Schedule;
 use crate::vocabulary::vocabulary;
+pub use again::Again;
 
 vocabulary! {
     /// How model states are spread over the data-parallel ranks.

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::json;
 use shardwise::Recipe;
 use shardwise::compute::{FlopRules, step_flops};
-use shardwise::layout::Recompute;
+use shardwise::layout::{Again, Recompute};
 
 use crate::params::model_beside;
 use crate::score::{Score, Scored};
@@ -48,6 +48,7 @@ pub fn score(file: &Path) -> Result<Score, String> {
             causal_half: false,
             recompute: if get("ckpt") == "none" { Recompute::None } else { Recompute::Full },
             recompute_every: 1,
+            again: Again::default(),
         };
         let count = step_flops(&model, &recipe, &rules);
         let worst = [("fwd", count.forward_total()), ("bwd", count.backward_total())]

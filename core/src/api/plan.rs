@@ -12,7 +12,7 @@ use crate::assumption::Assumption;
 use crate::cluster::{Cluster, ClusterSpec};
 use crate::compute::{FlopRules, step_flops};
 use crate::error::{Error, ErrorCode, Result};
-use crate::layout::{Layout, Recompute};
+use crate::layout::{Again, Layout, Recompute};
 use crate::ledger::deduplicated;
 use crate::order::sort_by;
 use crate::quantity::{Bytes, Seconds, Usd};
@@ -271,6 +271,7 @@ impl<'a> Site<'a> {
             causal_half: true,
             recompute: Recompute::None,
             recompute_every: 1,
+            again: Again::default(),
         };
         let flops = step_flops(self.place.model, self.place.recipe, &rules).model();
         let machine = self.place.setting(&self.batch).machine;

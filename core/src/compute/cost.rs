@@ -1,40 +1,23 @@
 //! What one block costs one rank for one micro-batch: seconds forward, backward and recomputed, by
 //! kind of work, and the bytes its parallelism moves.
 
+mod experts;
 mod precision;
 
 use super::attention::{self, Work};
-use super::flops::{expert_up, stops_early};
+use super::flops::{selective, stops_early};
 use super::gemm::Gemm;
 use super::machine::Machine;
 use super::profile::{KernelStyle, Pass, Profile};
 use super::walk::{Slots, Visit, walk};
-use crate::layout::Layout;
-use crate::workload::{
-    Block, BlockKind, Experts, ExpertsKind, Linear, LossKernel, OpKind, Recipe, Scan, Split, TracedPart,
-};
+use crate::layout::{Again, Layout};
+use crate::workload::{Block, BlockKind, Linear, LossKernel, OpKind, Recipe, Scan, Split, TracedPart};
 
-/// Grouped products of experts reach this share of one large product's rate.
-/// Source: open corpus, 0.64 to 1.0.
-const GROUPED: f64 = 0.85;
-/// Bytes per element of permuting routed tokens, weighting them and permuting them back, each a
-/// read and a write at 16 bits, with the indices: eight passes.
-const PERMUTE: f64 = 8.0 * 2.0;
-/// Passes of separate kernels over those of fused ones. Source: open corpus, 1.2 to 3.2.
-const PERMUTE_SEPARATE: f64 = 2.4;
-/// GPT-OSS experts written out: two biases, two clamps, scaled sigmoid, plus one, two products and the
-/// router's weight, each a kernel (in fp32 in Megatron, in 16 bits in Transformers), in bytes per
-/// element of an expert's width at 16 bits. Source: `transformers` `modeling_gpt_oss.py`, Megatron-Core
-/// `transformer/moe/experts.py`.
-const CLAMPED: Pass = Pass { forward: 48.0, backward: 80.0 };
 /// Traffic of a router's scores, in bytes per expert and token: fp32 logits, softmax and top-k.
 const ROUTER: f64 = 24.0;
 /// Traffic of a state-space scan, in bytes per token and channel. Source: open corpus, one hybrid
 /// family on five parts.
 const SCAN: Pass = Pass { forward: 150.0, backward: 350.0 };
-/// Host time of an expert layer without recorded graphs: its token counts cross to the host.
-/// Source: open corpus; small expert layers take as long on the H100 as on the B200.
-const EXPERT_HOST: Pass = Pass { forward: 1.75e-3, backward: 2.8e-3 };
 /// Backward launches more than forward: two products per linear, gradients to add.
 const BACKWARD_HOST: f64 = 1.6;
 
@@ -135,6 +118,10 @@ pub struct BlockCost {
     pub weight_gradients: f64,
     /// What a checkpoint of the block would run again, in seconds.
     pub recompute: Parts,
+    /// What selective recomputation runs again, in seconds.
+    pub selected: Parts,
+    /// Of the traffic of tensor, context and expert ranks in one direction, the share that it repeats.
+    pub repeats: [f64; 3],
     /// Host time to issue forward, in seconds.
     pub host_forward: f64,
     /// Host time to issue backward, in seconds.
@@ -173,6 +160,11 @@ struct Builder<'a> {
     recipe: &'a Recipe,
     low_precision: bool,
     tokens: f64,
+    /// Rows of the fullest rank's experts over the mean.
+    load: f64,
+    /// The operation at hand is one that selective recomputation runs again.
+    again: bool,
+    tensor_again: f64,
     kernels: f64,
     host: Pass,
 }
@@ -185,10 +177,13 @@ impl BlockCost {
         block: &Block,
         recipe: &Recipe,
         machine: &Machine,
-        slice: &Slice,
+        layout: &Layout,
+        seq_len: u64,
         input_gradient: bool,
     ) -> Self {
         let profile = Profile::of(recipe);
+        let slice = &Slice::of(layout, seq_len);
+        let (parts, mut attended) = (Again::of(layout), false);
         let mut b = Builder {
             cost: Self::default(),
             slice,
@@ -197,6 +192,9 @@ impl BlockCost {
             recipe,
             low_precision: block.kind == BlockKind::Layer,
             tokens: slice.tokens(),
+            load: recipe.runtime.expert_load(layout.expert_parallel),
+            again: false,
+            tensor_again: 0.0,
             kernels: 0.0,
             host: Pass { forward: 0.0, backward: 0.0 },
         };
@@ -217,7 +215,14 @@ impl BlockCost {
                 cut = cut.with(v.op.output);
             }
             let input_cut = v.op.arity > 0 && cut.has(first);
+            attended |= matches!(v.op.kind, OpKind::Attention(_));
+            b.again = parts.is_named() && parts.runs(&v.op.kind, attended);
             b.visit(block, &v, is_cut, input_cut);
+        }
+        if !parts.is_named() {
+            let shares = selective(recipe);
+            b.cost.selected = b.cost.recompute.shares(shares);
+            b.cost.repeats = [0.0, shares[2], 0.0];
         }
         b.finish(block)
     }
@@ -248,9 +253,9 @@ impl Builder<'_> {
                 };
                 self.cost.forward.attention += t.forward;
                 self.cost.backward.attention += t.backward;
-                if v.recomputed {
-                    self.cost.recompute.attention += t.forward;
-                }
+                self.again(v, |parts| parts.attention += t.forward);
+                // Its ring of keys and values turns again.
+                self.cost.repeats[1] = f64::from(u8::from(self.again));
                 self.kernels(v, if unfused { 6.0 } else { 2.0 });
                 let (kv, heads) = (a.kv_heads as f64, a.heads as f64);
                 let (qk, pv) = (a.qk_head as f64, a.v_head as f64);
@@ -320,14 +325,22 @@ impl Builder<'_> {
         }
     }
 
+    /// Books what runs again, where the operation at hand does.
+    fn again(&mut self, v: &Visit<'_>, book: impl Fn(&mut Parts)) {
+        if v.recomputed {
+            book(&mut self.cost.recompute);
+        }
+        if self.again {
+            book(&mut self.cost.selected);
+        }
+    }
+
     /// Books kernels: gaps on the device, launches on the host.
     fn kernels(&mut self, v: &Visit<'_>, n: f64) {
         let gap = n * self.machine.gap;
         self.cost.forward.gap += gap;
         self.cost.backward.gap += 2.0 * gap;
-        if v.recomputed {
-            self.cost.recompute.gap += gap;
-        }
+        self.again(v, |parts| parts.gap += gap);
         self.kernels += n;
     }
 
@@ -337,9 +350,7 @@ impl Builder<'_> {
         let forward = self.machine.stream(scale * pass.forward);
         self.cost.forward.traffic += forward;
         self.cost.backward.traffic += self.machine.stream(scale * pass.backward);
-        if v.recomputed {
-            self.cost.recompute.traffic += forward;
-        }
+        self.again(v, |parts| parts.traffic += forward);
         self.kernels(v, kernels);
     }
 
@@ -358,9 +369,7 @@ impl Builder<'_> {
             self.cost.backward.matmul += weight;
             self.cost.weight_gradients += weight;
         }
-        if v.recomputed {
-            self.cost.recompute.matmul += forward;
-        }
+        self.again(v, |parts| parts.matmul += forward);
         self.kernels(v, 1.0);
     }
 
@@ -376,6 +385,7 @@ impl Builder<'_> {
         self.quantization(v, l, parameters);
         if l.split == Split::Row || l.split == Split::Vocabulary {
             self.cost.tensor_points += 1.0;
+            self.tensor_again += f64::from(u8::from(self.again));
             self.cost.hidden_bytes = self.tokens * (l.inputs.min(l.outputs)) as f64 * self.machine.element;
         }
         if l.split == Split::Row {
@@ -426,45 +436,6 @@ impl Builder<'_> {
         }
     }
 
-    fn experts(&mut self, v: &Visit<'_>, e: &Experts) {
-        let local = (e.experts as f64 / self.slice.ep).max(1.0);
-        let routed = self.tokens * e.top_k as f64 / self.slice.tp;
-        let (h, w, up) = (e.hidden as f64, e.width as f64, expert_up(e) as f64);
-        let m = routed / local;
-        self.product(v, &Gemm { m, n: up, k: h, count: local }, v.trains, GROUPED);
-        self.product(v, &Gemm { m, n: h, k: w, count: local }, v.trains, GROUPED);
-        let p = self.profile;
-        let fused = self.recipe.runtime.moe_fused;
-        match e.kind {
-            ExpertsKind::GatedClamped if !fused => {
-                let wide = if p.style == KernelStyle::Transformers { 1.0 } else { 2.0 };
-                let chain = Pass { forward: wide * CLAMPED.forward, backward: wide * CLAMPED.backward };
-                self.traffic(v, routed * w, chain, 12.0);
-            }
-            ExpertsKind::Plain => self.traffic(v, routed * w, p.activation, p.pointwise_kernels),
-            ExpertsKind::Gated | ExpertsKind::GatedRepeated | ExpertsKind::GatedClamped => {
-                self.traffic(v, routed * w, p.activation, p.pointwise_kernels);
-                self.traffic(v, routed * w, p.gate, p.pointwise_kernels);
-            }
-        }
-        let permute = if fused { PERMUTE } else { PERMUTE * PERMUTE_SEPARATE };
-        self.traffic(v, routed * h, Pass { forward: permute, backward: permute }, 10.0);
-        if self.low_precision && self.machine.cast_read > 0.0 {
-            self.casts(v, routed * (h + w), routed * (up + h));
-        }
-        self.own(v, op_parameters(v) / self.slice.ep, true);
-        self.cost.routed_bytes += routed * h * self.machine.element;
-        self.cost.top_k = e.top_k as f64;
-        if p.style == KernelStyle::Transformers {
-            // Transformers loops over the experts in Python.
-            self.kernels += 8.0 * local;
-        }
-        if !fused {
-            self.host.forward += EXPERT_HOST.forward;
-            self.host.backward += EXPERT_HOST.backward;
-        }
-    }
-
     fn scan(&mut self, v: &Visit<'_>, s: &Scan, _input_cut: bool) {
         let inner = s.inner as f64 / self.slice.tp;
         if s.heads == 0 {
@@ -507,7 +478,10 @@ impl Builder<'_> {
         self.cost.host_forward = self.machine.host * (launch + self.host.forward);
         self.cost.host_backward = self.machine.host * (launch * BACKWARD_HOST + self.host.backward);
         if block.kind != BlockKind::Layer {
-            self.cost.recompute = Parts::default();
+            (self.cost.recompute, self.cost.selected) = (Parts::default(), Parts::default());
+        }
+        if self.tensor_again > 0.0 {
+            self.cost.repeats[0] = self.tensor_again / self.cost.tensor_points;
         }
         self.cost
     }
@@ -521,5 +495,68 @@ const fn outputs_of(kind: &OpKind) -> u64 {
     match kind {
         OpKind::Linear(l) => l.outputs,
         _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::{Recompute, RecomputeModule};
+    use crate::workload::{Framework, ModelSpec};
+
+    fn cost(name: &str, recipe: &Recipe, layout: &Layout) -> BlockCost {
+        let model = ModelSpec::from(name).resolve("model").unwrap();
+        let (block, _) = model.runs().find(|(b, _)| b.kind == BlockKind::Layer).unwrap();
+        let machines = crate::ClusterSpec::from("8xH100-SXM-80GB");
+        let (cluster, _) = machines.resolve(crate::Catalog::embedded()).unwrap();
+        BlockCost::new(block, recipe, &Machine::new(&cluster, recipe), layout, 4096, true)
+    }
+
+    fn megatron() -> Recipe {
+        Recipe { framework: Framework::Megatron, ..Recipe::default() }
+    }
+
+    #[test]
+    fn the_fullest_expert_rank_makes_the_others_wait() {
+        let layout = Layout { expert_parallel: 8, ..Layout::default() };
+        let mut uneven = megatron();
+        uneven.runtime.moe_imbalance = Some(2.0);
+        let (even, uneven) =
+            (cost("mixtral-8x7b", &megatron(), &layout), cost("mixtral-8x7b", &uneven, &layout));
+        assert!((uneven.routed_bytes / even.routed_bytes - 2.0).abs() < 1e-12);
+        // Attention, norms and projections are as they were: less than twice the time in all.
+        assert!(uneven.forward.matmul > 1.5 * even.forward.matmul);
+        assert!(uneven.forward.matmul < 2.0 * even.forward.matmul);
+        assert!((uneven.forward.attention - even.forward.attention).abs() < 1e-12);
+        assert!((uneven.expert - even.expert).abs() < 1e-12);
+    }
+
+    #[test]
+    fn named_parts_add_up_to_the_layer() {
+        let of = |modules: &[RecomputeModule]| {
+            let recompute = Recompute::Selective;
+            let layout = Layout {
+                recompute,
+                recompute_modules: modules.to_vec(),
+                tensor_parallel: 2,
+                ..Layout::default()
+            };
+            cost("llama-3-8b", &megatron(), &layout)
+        };
+        let whole = of(&[]);
+        let (attention, mlp) = (of(&[RecomputeModule::Attention]), of(&[RecomputeModule::Mlp]));
+        let products = attention.selected.matmul + mlp.selected.matmul;
+        assert!((products / whole.recompute.matmul - 1.0).abs() < 1e-12);
+        assert!((attention.selected.attention - whole.recompute.attention).abs() < 1e-12);
+        assert!(mlp.selected.attention.abs() < 1e-12);
+        // One of two exchanges each; without names the core of attention alone, which exchanges nothing.
+        let bits = |shares: [f64; 3]| shares.map(f64::to_bits);
+        assert_eq!(bits(attention.repeats), bits([0.5, 1.0, 0.0]));
+        assert_eq!(bits(mlp.repeats), bits([0.5, 0.0, 0.0]));
+        assert!(whole.selected.matmul.abs() < 1e-12);
+        assert_eq!(bits(whole.repeats), bits([0.0, 1.0, 0.0]));
+        let core = of(&[RecomputeModule::CoreAttn]);
+        assert!(core.selected.matmul.abs() < 1e-12);
+        assert!((core.selected.attention - whole.selected.attention).abs() < 1e-12);
     }
 }

@@ -2,7 +2,7 @@
 //! PyTorch's own counter.
 
 use super::walk::walk;
-use crate::layout::Recompute;
+use crate::layout::{Again, Recompute};
 use crate::workload::{
     Attention, AttentionKernel, Block, BlockKind, Experts, ExpertsKind, Framework, Model, OpKind, Recipe,
 };
@@ -76,6 +76,8 @@ pub struct FlopRules {
     pub recompute: Recompute,
     /// Layers between checkpointed ones.
     pub recompute_every: u64,
+    /// What selective recomputation runs again, where a layout names it.
+    pub again: Again,
 }
 
 /// Whether the framework's checkpoints stop at the last tensor that backward needs.
@@ -124,6 +126,7 @@ pub fn block_flops(block: &Block, recipe: &Recipe, rules: &FlopRules, input_grad
     let tokens = seq * rules.sequences;
     let mut c = FlopCount::default();
     let (mut layer_recompute, mut attention_recompute) = (0.0, 0.0);
+    let (mut again, mut attended) = (0.0, false);
     if let Some(part) = &block.traced {
         c.forward = part.flops(tokens);
         c.backward_weight = c.forward * part.trained();
@@ -155,7 +158,9 @@ pub fn block_flops(block: &Block, recipe: &Recipe, rules: &FlopRules, input_grad
                 let needed = if v.input_gradient { 2.0 * (qk + pv) } else { 0.0 };
                 let fused = !a.eager_only
                     && !matches!(recipe.attention, AttentionKernel::Eager | AttentionKernel::Math);
+                attended = true;
                 c.attention_forward += qk + pv;
+                again += if rules.again.runs(&v.op.kind, attended) { qk + pv } else { 0.0 };
                 c.attention_backward_needed += needed;
                 // A fused kernel multiplies q and k once more to find the scores again.
                 c.attention_backward += needed + if fused && v.input_gradient { qk } else { 0.0 };
@@ -171,13 +176,19 @@ pub fn block_flops(block: &Block, recipe: &Recipe, rules: &FlopRules, input_grad
         c.backward_weight += if v.trains { product } else { 0.0 };
         c.backward_input += if v.input_gradient { product } else { 0.0 };
         layer_recompute += if v.recomputed { product } else { 0.0 };
+        again += if rules.again.runs(&v.op.kind, attended) { product } else { 0.0 };
+    }
+    let every = rules.recompute_every.max(1) as f64;
+    if rules.again.is_named() {
+        c.recompute = if block.kind == BlockKind::Layer { again / every } else { 0.0 };
+        return c;
     }
     let shares = match (block.kind, rules.recompute) {
         (BlockKind::Layer, Recompute::Full) => [1.0; 3],
         (BlockKind::Layer, Recompute::Selective) => selective(recipe),
         _ => [0.0; 3],
     };
-    let [products, _, attention] = shares.map(|s| s / rules.recompute_every.max(1) as f64);
+    let [products, _, attention] = shares.map(|s| s / every);
     c.recompute = products * layer_recompute + attention * attention_recompute;
     c
 }
@@ -194,6 +205,7 @@ pub fn block_flops(block: &Block, recipe: &Recipe, rules: &FlopRules, input_grad
 ///     causal_half: false,
 ///     recompute: Default::default(),
 ///     recompute_every: 1,
+///     again: Default::default(),
 /// };
 /// let c = step_flops(&model, &Recipe::default(), &rules);
 /// assert_eq!(c.forward_total(), 29_261_612_187_648.0);

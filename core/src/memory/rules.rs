@@ -13,7 +13,7 @@ mod traced;
 use super::line::Line;
 use super::tape::{BlockBytes, Id, Tape, WeightGrads};
 use super::transients::gradients_join;
-use crate::layout::{ContextStyle, Layout, RecomputeModule};
+use crate::layout::{Again, ContextStyle, Layout, RecomputeModule};
 use crate::workload::{
     Act, AttentionKernel, Block, BlockKind, Compute, Framework, Kernels, MEMORY, Method, Op, OpKind, Recipe,
     Slot, Split, Stream,
@@ -160,49 +160,6 @@ impl<'a> Mode<'a> {
     }
 }
 
-/// Parts of a layer that selective recomputation runs again: what they make is not kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a part of the layer")]
-pub(super) struct Again {
-    qkv: bool,
-    attention: bool,
-    norms: bool,
-    activation: bool,
-    mlp: bool,
-}
-
-impl Again {
-    fn of(layout: &Layout) -> Self {
-        Self {
-            qkv: layout.recomputes(RecomputeModule::Qkv),
-            attention: layout.recomputes(RecomputeModule::Attention),
-            norms: layout.recomputes(RecomputeModule::Layernorm),
-            activation: layout.recomputes(RecomputeModule::Activation),
-            mlp: layout.recomputes(RecomputeModule::Mlp),
-        }
-    }
-
-    /// Whether what an operation makes is made again. `attended` says that the layer's attention
-    /// came before it.
-    fn covers(self, op: &OpKind, attended: bool) -> bool {
-        match op {
-            OpKind::Norm(_) => self.norms,
-            OpKind::Rotary(_) => self.qkv || self.attention,
-            OpKind::Attention(_) => self.attention,
-            OpKind::Activation(_) | OpKind::Product => self.activation || self.mlp,
-            OpKind::Experts(_) => self.mlp,
-            OpKind::Linear(l) if is_attention(l.name) => self.attention || self.qkv && !attended,
-            OpKind::Linear(_) => self.mlp,
-            _ => false,
-        }
-    }
-}
-
-/// Whether a linear layer belongs to attention, by its name.
-fn is_attention(name: &str) -> bool {
-    name.starts_with(['q', 'k', 'v', 'o']) || matches!(name, "c_attn" | "Wqkv" | "query_key_value" | "dense")
-}
-
 /// Interprets a block.
 pub(super) fn interpret(block: &Block, mode: &Mode<'_>) -> BlockBytes {
     if let Some(part) = &block.traced {
@@ -270,7 +227,7 @@ impl Reader<'_, '_> {
         let mut attended = false;
         for op in &block.ops {
             if block.kind == BlockKind::Layer {
-                self.tape.recompute(m.again.covers(&op.kind, attended));
+                self.tape.recompute(m.again.drops(&op.kind, attended));
             }
             let place = self.op(block, op);
             self.slots.push(place);

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 
 use super::report::StepReport;
-use super::times::{Setting, StepTimes};
+use super::seconds::StepTimes;
+use super::times::Setting;
 use crate::cluster::Cluster;
 use crate::compute::{FlopRules, step_flops};
-use crate::layout::Layout;
+use crate::layout::{Again, Layout};
 use crate::quantity::{Flops, Seconds};
 use crate::term::{Term, Terms};
 use crate::workload::{Batch, Model, Recipe};
@@ -124,6 +125,7 @@ impl Setting<'_> {
             causal_half: true,
             recompute: layout.recompute,
             recompute_every: layout.recompute_every,
+            again: Again::of(layout),
         };
         let flops = step_flops(self.model, self.recipe, &rules);
         let seconds = times.total();

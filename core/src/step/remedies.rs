@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use super::partition::Partition;
 use super::report::Remedy;
-use super::times::{Costs, Setting, StepTimes};
+use super::seconds::StepTimes;
+use super::times::{Costs, Setting};
 use crate::compute::{Profile, Slice};
 use crate::layout::{Layout, Recompute, Reshard, Schedule, Sharding};
 use crate::order::sort_by;

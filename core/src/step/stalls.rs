@@ -1,6 +1,7 @@
 //! What a rank waits for beside its own work: data, and the slowest of the others.
 
-use super::times::{CONTENTION, Setting, StepTimes};
+use super::seconds::StepTimes;
+use super::times::{CONTENTION, Setting};
 use crate::layout::Layout;
 
 /// Samples a loader worker prepares in a second when nothing is said: packed, tokenised text.

@@ -4,12 +4,13 @@
 use crate::calibrate::Calibration;
 use crate::cluster::Cluster;
 use crate::collective::{Copies, Fabric, Group};
-use crate::compute::{BlockCost, Machine, Parts, Profile, Slice, selective};
+use crate::compute::{BlockCost, Machine, Profile, Slice};
 use crate::layout::{ContextStyle, Layout, Offload, Recompute};
 use crate::pipeline::{Chunks, Stage, bubble};
 use crate::workload::{Batch, Block, BlockKind, Dispatch, Framework, Model, Recipe};
 
 use super::partition::Partition;
+use super::seconds::StepTimes;
 use super::states::{self, Traffic};
 
 /// Compute beside communication slows by this share of the shorter of the two.
@@ -29,98 +30,6 @@ const EXPERT_EXPOSED: f64 = 0.43;
 /// Host time to gather (and reduce) one unit of sharded parameters: hooks, views, launches.
 /// Source: profiles of FSDP's pre- and post-forward hooks, judged.
 const UNIT_HOST: [f64; 2] = [150e-6, 250e-6];
-
-/// Seconds of one optimizer step of the slowest pipeline rank, by what it waits for.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct StepTimes {
-    /// Forward compute of all micro-batches.
-    pub forward: Parts,
-    /// Backward compute.
-    pub backward: Parts,
-    /// Recomputed forward.
-    pub recompute: Parts,
-    /// Compute lost because the host could not issue it in time.
-    pub host: f64,
-    /// Slow-down of compute by traffic beside it.
-    pub contention: f64,
-    /// Exposed tensor-parallel traffic.
-    pub tensor: f64,
-    /// Exposed context-parallel traffic.
-    pub context: f64,
-    /// Exposed expert traffic.
-    pub expert: f64,
-    /// Exposed gathers and reductions of sharded parameters.
-    pub sharded: f64,
-    /// Exposed data-parallel reductions.
-    pub data: f64,
-    /// Exposed pipeline sends.
-    pub send: f64,
-    /// Pipeline fill and drain.
-    pub bubble: f64,
-    /// Accumulation of gradients over micro-batches.
-    pub accumulate: f64,
-    /// Optimizer.
-    pub optimizer: f64,
-    /// Traffic between host and device that nothing hides.
-    pub offload: f64,
-    /// Waiting for data.
-    pub input: f64,
-    /// Waiting for the slowest rank.
-    pub straggler: f64,
-    /// Tensor-parallel traffic that compute hides.
-    pub hidden_tensor: f64,
-    /// Context-parallel traffic that compute hides.
-    pub hidden_context: f64,
-    /// Expert traffic that compute hides.
-    pub hidden_expert: f64,
-    /// Sharded-parameter traffic that compute hides.
-    pub hidden_sharded: f64,
-    /// Data-parallel traffic that compute hides.
-    pub hidden_data: f64,
-    /// Pipeline sends that compute hides.
-    pub hidden_send: f64,
-    /// Micro-batches.
-    pub micro_batches: f64,
-}
-
-impl StepTimes {
-    /// Useful and recomputed compute.
-    #[must_use]
-    pub fn compute(&self) -> f64 {
-        self.forward.total() + self.backward.total() + self.recompute.total()
-    }
-
-    /// The step time: the terms of the report in their order, so that the sums are the same to the
-    /// last bit.
-    #[must_use]
-    pub fn total(&self) -> f64 {
-        let (f, b) = (&self.forward, &self.backward);
-        f.matmul
-            + f.attention
-            + f.traffic
-            + b.matmul
-            + b.attention
-            + b.traffic
-            + self.recompute.total()
-            + (f.cast + b.cast)
-            + (f.dequantize + b.dequantize)
-            + (f.gap + b.gap)
-            + self.host
-            + self.contention
-            + self.tensor
-            + self.context
-            + self.expert
-            + self.sharded
-            + self.data
-            + self.send
-            + self.bubble
-            + self.accumulate
-            + self.optimizer
-            + self.offload
-            + self.input
-            + self.straggler
-    }
-}
 
 /// Everything that does not change between layouts of one request.
 #[derive(Clone, Copy, Debug)]
@@ -188,14 +97,17 @@ impl<'a> Setting<'a> {
     pub fn costs(&self, layout: &Layout) -> Costs {
         let blocks = self.model.blocks.iter().map(|b| self.cost(layout, b)).collect();
         let first = self.model.runs().find(|(b, _)| b.kind == BlockKind::Layer && self.starts_frozen());
-        let slice = Slice::of(layout, self.batch.seq_len);
-        let first = first.map(|(b, _)| BlockCost::new(b, self.recipe, &self.machine, &slice, false));
+        let first = first.map(|(b, _)| self.cost_of(layout, b, false));
         Costs { blocks, first }
     }
 
     /// Cost of a block on one rank.
     pub(super) fn cost(&self, layout: &Layout, block: &Block) -> BlockCost {
-        BlockCost::new(block, self.recipe, &self.machine, &Slice::of(layout, self.batch.seq_len), true)
+        self.cost_of(layout, block, true)
+    }
+
+    fn cost_of(&self, layout: &Layout, block: &Block, input_gradient: bool) -> BlockCost {
+        BlockCost::new(block, self.recipe, &self.machine, layout, self.batch.seq_len, input_gradient)
     }
 
     /// Seconds of one optimizer step.
@@ -391,38 +303,46 @@ impl<'a> Composer<'a> {
         if self.layout.recompute == Recompute::Full { self.redo(kind) } else { 0.0 }
     }
 
+    /// How often the forward traffic of tensor, context and expert ranks is repeated.
+    fn repeats(&self, c: &BlockCost, kind: BlockKind) -> [f64; 3] {
+        match self.layout.recompute {
+            Recompute::Selective => c.repeats.map(|share| share * self.redo(kind)),
+            _ => [self.full(kind); 3],
+        }
+    }
+
     /// A block in one micro-batch: what it computes, and the traffic of its tensor, context and
     /// expert ranks.
     fn alone(&self, c: &BlockCost, kind: BlockKind) -> Timed {
         let mut t = Timed { weights: states::Weights::of(c), ..Timed::default() };
         let x = &mut t.times;
-        let (redo, full) = (self.redo(kind), self.full(kind));
+        let (redo, [tensor, context, expert]) = (self.redo(kind), self.repeats(c, kind));
         x.forward = c.forward;
         x.backward = c.backward;
         let again = match self.layout.recompute {
-            Recompute::Selective => c.recompute.shares(selective(self.s.recipe)),
+            Recompute::Selective => c.selected,
             _ => c.recompute,
         };
         x.recompute.add(&again, redo);
 
         let (exposed, hidden) = self.tensor(c);
-        x.tensor = exposed * (2.0 + full);
-        x.hidden_tensor = hidden * (2.0 + full);
+        x.tensor = exposed * (2.0 + tensor);
+        x.hidden_tensor = hidden * (2.0 + tensor);
         let (fwd_ring, fwd_hidden) = self.context(c, c.forward.attention, 1.0);
         let (bwd_ring, bwd_hidden) = self.context(c, c.backward.attention, 2.0);
-        x.context = fwd_ring * (1.0 + full) + bwd_ring;
-        x.hidden_context = fwd_hidden * (1.0 + full) + bwd_hidden;
+        x.context = fwd_ring * (1.0 + context) + bwd_ring;
+        x.hidden_context = fwd_hidden * (1.0 + context) + bwd_hidden;
         let (routed, routed_hidden) = self.expert(c);
-        x.expert = routed * (2.0 + full);
-        x.hidden_expert = routed_hidden * (2.0 + full);
+        x.expert = routed * (2.0 + expert);
+        x.hidden_expert = routed_hidden * (2.0 + expert);
 
         t.forward = c.forward.total() + exposed + fwd_ring + routed;
         t.backward = c.backward.total()
             + x.recompute.total()
-            + exposed * (1.0 + full)
-            + fwd_ring * full
+            + exposed * (1.0 + tensor)
+            + fwd_ring * context
             + bwd_ring
-            + routed * (1.0 + full);
+            + routed * (1.0 + expert);
         t.weight = c.weight_gradients;
         t
     }
@@ -610,37 +530,6 @@ impl Timed {
         a.recompute.add(&b.recompute, n);
         for (x, y) in a.waits().into_iter().zip(b.clone().waits()) {
             *x += n * *y;
-        }
-    }
-}
-
-impl StepTimes {
-    /// The waits that scale with micro-batches.
-    fn waits(&mut self) -> [&mut f64; 12] {
-        [
-            &mut self.host,
-            &mut self.contention,
-            &mut self.tensor,
-            &mut self.context,
-            &mut self.expert,
-            &mut self.sharded,
-            &mut self.accumulate,
-            &mut self.hidden_tensor,
-            &mut self.hidden_context,
-            &mut self.hidden_expert,
-            &mut self.hidden_sharded,
-            &mut self.offload,
-        ]
-    }
-
-    fn scale(&mut self, n: f64) {
-        for parts in [&mut self.forward, &mut self.backward, &mut self.recompute] {
-            let one = *parts;
-            *parts = Parts::default();
-            parts.add(&one, n);
-        }
-        for wait in self.waits() {
-            *wait *= n;
         }
     }
 }

@@ -19,9 +19,7 @@ impl Builder<'_> {
         let forward = self.machine.stream(per * inputs);
         self.cost.forward.cast += forward;
         self.cost.backward.cast += self.machine.stream(per * outputs);
-        if v.recomputed {
-            self.cost.recompute.cast += forward;
-        }
+        self.again(v, |parts| parts.cast += forward);
     }
 
     /// A low-rank adapter: skinny products, so traffic counts.
@@ -65,9 +63,7 @@ impl Builder<'_> {
                 self.cost.quantized_bytes += parameters * stored;
                 self.cost.forward.dequantize += time;
                 self.cost.backward.dequantize += time;
-                if v.recomputed {
-                    self.cost.recompute.dequantize += time;
-                }
+                self.again(v, |parts| parts.dequantize += time);
                 self.kernels(v, 2.0);
             }
             Method::Qat | Method::QatLora => {
@@ -78,9 +74,7 @@ impl Builder<'_> {
                 self.cost.forward.cast += forward;
                 self.cost.backward.cast +=
                     self.machine.stream(parameters * weight.backward + self.tokens * k * token.backward);
-                if v.recomputed {
-                    self.cost.recompute.cast += forward;
-                }
+                self.again(v, |parts| parts.cast += forward);
                 self.kernels(v, 8.0);
             }
             Method::Full | Method::Lora => {}
