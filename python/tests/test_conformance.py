@@ -1,5 +1,6 @@
 """The shared cases: the same bytes as from every other face."""
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -31,6 +32,15 @@ def test_a_case(path):
     text = path.with_suffix(".answer.txt")
     if text.exists():
         assert shardwise.call_text(verb, request) == text.read_text(encoding="utf-8")
+
+
+def test_requests_drawn_at_random_keep_their_answers():
+    lines = (CASES.parent / "drawn.txt").read_text(encoding="utf-8").splitlines()
+    assert len(lines) >= 300
+    for i, line in enumerate(lines):
+        verb, digest, request = line.split(" ", 2)
+        answer = call_json(verb, request)
+        assert hashlib.sha256(answer.encode()).hexdigest()[:16] == digest, f"drawn.txt:{i + 1}"
 
 
 def refusals():

@@ -1,4 +1,5 @@
 // The conformance cases; README.md says what a runner does with them.
+import { createHash } from "node:crypto";
 import { readFileSync, readdirSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -43,3 +44,16 @@ export function said(answer) {
   const { error } = JSON.parse(answer);
   return error ? `${error.code}: ${error.message}` : "accepted";
 }
+
+/** Requests drawn at random, each with the digest of its answer. */
+export const drawn = readFileSync(new URL("drawn.txt", import.meta.url), "utf8")
+  .trimEnd()
+  .split("\n")
+  .map((line, i) => {
+    const [verb, digest] = line.split(" ", 2);
+    return { line: i + 1, verb, digest, request: line.slice(verb.length + digest.length + 2) };
+  });
+
+/** The digest of an answer: the first 16 digits of its text's SHA-256. */
+export const digest = (answer) =>
+  createHash("sha256").update(answer).digest("hex").slice(0, 16);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { open } from "./browser.js";
-import { cases, refusals, said } from "./cases.js";
+import { cases, digest, drawn, refusals, said } from "./cases.js";
 
 const { tab, faults, close } = await open(
   fileURLToPath(new URL("../..", import.meta.url)),
@@ -36,6 +36,20 @@ test("every refusal says the kept words", async () => {
   assert.deepEqual(
     answers.map(said),
     refusals.map((refusal) => refusal.said),
+  );
+});
+
+test("requests drawn at random keep their answers", async () => {
+  const answers = await tab.evaluate(
+    async (asked) => {
+      const shardwise = await globalThis.shardwise;
+      return asked.map(([verb, request]) => shardwise.call(verb, request));
+    },
+    drawn.map(({ verb, request }) => [verb, request]),
+  );
+  assert.deepEqual(
+    answers.map(digest),
+    drawn.map((it) => it.digest),
   );
 });
 

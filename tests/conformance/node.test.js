@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { load } from "shardwise";
-import { cases, refusals, said } from "./cases.js";
+import { cases, digest, drawn, refusals, said } from "./cases.js";
 
 const shardwise = await load();
 
@@ -19,6 +19,13 @@ test("every refusal says the kept words", () => {
   assert.ok(refusals.length >= 400, `${refusals.length} found`);
   for (const { file, line, verb, request, said: kept } of refusals) {
     assert.equal(said(shardwise.call(verb, request)), kept, `${file}:${line}`);
+  }
+});
+
+test("requests drawn at random keep their answers", () => {
+  assert.ok(drawn.length >= 300, `${drawn.length} found`);
+  for (const { line, verb, request, digest: kept } of drawn) {
+    assert.equal(digest(shardwise.call(verb, request)), kept, `drawn.txt:${line}`);
   }
 });
 

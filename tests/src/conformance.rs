@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use sha2::{Digest, Sha256};
+
 /// One case.
 #[derive(Clone, Debug)]
 pub struct Case {
@@ -43,6 +45,52 @@ impl Refusals {
         let block = |r: &Refusal| format!("{} {}\n    {}\n", r.verb, r.request, r.said);
         self.cases.iter().map(block).collect::<Vec<_>>().concat()
     }
+}
+
+/// A request drawn at random, and the digest of its answer.
+#[derive(Clone, Debug)]
+pub struct Drawn {
+    /// The verb.
+    pub verb: String,
+    /// The kept digest.
+    pub digest: String,
+    /// The request, as text.
+    pub request: String,
+}
+
+impl Drawn {
+    /// Its line in the file.
+    pub fn line(&self) -> String {
+        format!("{} {} {}\n", self.verb, self.digest, self.request)
+    }
+
+    /// Digest of what the core answers now: the first 16 digits of its text's SHA-256.
+    pub fn answered(&self) -> String {
+        let sum = Sha256::digest(shardwise::call_json(&self.verb, &self.request));
+        let first = sum.iter().take(8).fold(0_u64, |number, &byte| number << 8 | u64::from(byte));
+        format!("{first:016x}")
+    }
+}
+
+/// Where the drawn requests are kept.
+pub fn drawn_path() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/drawn.txt")
+}
+
+/// The drawn requests.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn drawn() -> io::Result<Vec<Drawn>> {
+    let text = fs::read_to_string(drawn_path())?;
+    let mut cases = Vec::new();
+    for line in text.lines() {
+        let mut words = line.splitn(3, ' ').map(str::to_owned);
+        if let (Some(verb), Some(digest), Some(request)) = (words.next(), words.next(), words.next()) {
+            cases.push(Drawn { verb, digest, request });
+        }
+    }
+    Ok(cases)
 }
 
 /// What the core says now, as the files keep it.

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use shardwise::api::{CompareRequest, DescribeModelRequest, EstimateRequest, compare, estimate};
-use shardwise_tests::conformance::{Case, cases};
+use shardwise_tests::conformance::{Case, cases, drawn};
 
 /// Fails on the first difference, with what stands around it: an answer is too long to print whole.
 fn same(path: &Path, given: &str, kept: &str) {
@@ -25,6 +25,15 @@ fn every_case_gives_the_kept_bytes() {
         let kept = fs::read_to_string(&case.answer).unwrap();
         let given = shardwise::call_json(&case.verb, &case.request);
         same(&case.answer, &given, &kept);
+    }
+}
+
+#[test]
+fn requests_drawn_at_random_keep_their_answers() {
+    let drawn = drawn().unwrap();
+    assert!(drawn.len() >= 300, "only {} requests", drawn.len());
+    for (i, case) in drawn.iter().enumerate() {
+        assert_eq!(case.answered(), case.digest, "line {} of drawn.txt, {}", i + 1, case.verb);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 
-use shardwise_tests::conformance::{cases, refusals, said};
+use shardwise_tests::conformance::{cases, drawn, drawn_path, refusals, said};
 use shardwise_tests::library;
 
 /// Verbs whose answer as text is kept beside the JSON.
@@ -32,6 +32,13 @@ fn main() -> io::Result<()> {
     }
     fs::write(library::path(), library::text(&library))?;
     refused += library.len();
-    println!("{} answers and {refused} refusals written", cases.len());
+    let mut lines = String::new();
+    let mut drawn = drawn()?;
+    for case in &mut drawn {
+        case.digest = case.answered();
+        lines.push_str(&case.line());
+    }
+    fs::write(drawn_path(), lines)?;
+    println!("{} answers, {refused} refusals and {} digests written", cases.len(), drawn.len());
     Ok(())
 }
