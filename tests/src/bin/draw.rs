@@ -69,5 +69,5 @@ fn prune(request: &mut Value, path: &mut Vec<String>, same: &dyn Fn(&Value) -> b
 }
 
 fn pointer(path: &[String]) -> String {
-    path.iter().map(|key| format!("/{key}")).collect()
+    path.iter().fold(String::new(), |text, key| text + "/" + key)
 }
