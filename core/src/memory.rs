@@ -10,6 +10,7 @@ mod runtime;
 mod saved;
 mod stages;
 mod states;
+mod swap;
 mod tape;
 mod timeline;
 mod transients;
@@ -214,22 +215,52 @@ fn report(stage_index: u64, instants: &Instants, stage: &Stage<'_>, in_flight: f
         device,
         needed: Bytes::of(outside.needed(total)),
         needed_interval80: interval::around(Bytes::of(outside.needed(total)), interval::NEEDED),
-        host: Terms(vec![
-            Term::new(
-                "offloaded states",
-                Bytes::of(stage.states().host),
-                "states that rest on the host",
-                "layout.offload",
-            ),
-            Term::new(
-                "offloaded activations",
-                Bytes::of(
-                    stage.offloaded_activations(stage.layout().micro_batch as f64) * in_flight.max(1.0),
+        host: Terms(
+            vec![
+                Term::new(
+                    "offloaded states",
+                    Bytes::of(stage.states().host),
+                    "states that rest on the host, with their gradients",
+                    "layout.offload",
                 ),
-                "what the layers keep, or the inputs that recomputation starts from",
-                "layout.offload",
-            ),
-        ]),
+                Term::new(
+                    "swap buffers",
+                    Bytes::of(stage.states().swapped.buffers()),
+                    "pinned: 4 bytes x largest tile x buffers; parameters that stay, pass in and pass out",
+                    "DeepSpeed's swap_tensor",
+                ),
+                Term::new(
+                    "offloaded activations",
+                    Bytes::of(
+                        stage.offloaded_activations(stage.layout().micro_batch as f64) * in_flight.max(1.0),
+                    ),
+                    "what the layers keep, or the inputs that recomputation starts from",
+                    "layout.offload",
+                ),
+            ]
+            .into_iter()
+            .filter(|t| t.amount > Bytes::ZERO || t.name != "swap buffers")
+            .collect(),
+        ),
+        nvme: Terms(
+            vec![
+                Term::new(
+                    "optimizer states",
+                    Bytes::of(stage.states().swapped.optimizer),
+                    "fp32 parameters, gradients and moments / ranks that shard them",
+                    "Rajbhandari 2021; DeepSpeed's swap_tensor",
+                ),
+                Term::new(
+                    "parameters",
+                    Bytes::of(stage.states().swapped.parameters),
+                    "parameters in the compute format / ranks that shard them",
+                    "Rajbhandari 2021; DeepSpeed's swap_tensor",
+                ),
+            ]
+            .into_iter()
+            .filter(|t| t.amount > Bytes::ZERO)
+            .collect(),
+        ),
     }
 }
 
@@ -247,6 +278,7 @@ fn empty() -> MemoryReport {
         needed: Bytes::ZERO,
         needed_interval80: interval::around(Bytes::ZERO, interval::NEEDED),
         host: Terms::default(),
+        nvme: Terms::default(),
     }
 }
 
