@@ -118,8 +118,8 @@ pub(super) fn check_model(model: &Model, recipe: &Recipe, layout: &Layout, seq_l
         return Err(Error::new(
             "layout.offload",
             ErrorCode::Conflict,
-            format!("NVMe drives with {} under {}", layout.sharding, recipe.framework),
-            "drives with zero3 under deepspeed, or torch that calls it",
+            layout.sharding,
+            "zero3 under deepspeed, for NVMe drives",
         ));
     }
     if layout.pipeline_parallel > model.layers() {
@@ -217,7 +217,7 @@ impl<'a> Workplace<'a> {
         let verdict = if full.is_some() { Verdict::DoesNotFit } else { verdict(likely, capacity) };
         let reason = match verdict {
             _ if let Some(room) = full => {
-                format!("needs {drives} of {room} on the NVMe drives of a node")
+                format!("needs {drives} of {room} of NVMe on a node")
             }
             Verdict::Fits => format!("uses {needed} of {capacity}"),
             Verdict::Tight if needed > capacity => format!(

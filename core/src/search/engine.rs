@@ -406,8 +406,9 @@ impl<'a> Walk<'a> {
             self.out.space += 1;
             (layout.pipeline_schedule, layout.pipeline_chunks) = (schedule, chunks);
             let memory = stages.figures(peaks, layout, micro_batches, self.ground.calibration.allocated);
-            let beyond = |limit: Option<Bytes>, need: Bytes| limit.is_some_and(|limit| need > limit);
-            if memory.needed > self.budget || beyond(self.host, memory.host) || beyond(self.nvme, memory.nvme)
+            if memory.needed > self.budget
+                || self.host.is_some_and(|host| memory.host > host)
+                || self.nvme.is_some_and(|nvme| memory.nvme > nvme)
             {
                 self.out.miss(layout, memory.needed);
                 continue;

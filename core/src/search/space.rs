@@ -151,7 +151,8 @@ fn offloads(may: &[Offload]) -> Vec<Vec<Offload>> {
     out.extend(may.iter().map(|o| vec![*o]));
     // All of them, on the host where they may be and on its drives where they may be.
     for drives in [false, true] {
-        let all: Vec<Offload> = may.iter().filter(|o| o.rests(drives, &may)).copied().collect();
+        let mut all = may.clone();
+        all.retain(|o| o.rests(drives, &may));
         if all.len() > 1 && !out.contains(&all) {
             out.push(all);
         }

@@ -52,7 +52,7 @@ fn or(given: Option<u64>, default: f64) -> f64 {
 impl Nvme {
     /// Most parameters of a tile.
     fn tile(&self) -> f64 {
-        or(self.sub_group_size, 1e9)
+        or(self.sub_group_size, 1e9).max(1.0)
     }
 
     /// Tiles in which so many parameters of one rank pass through the CPU.
@@ -108,20 +108,18 @@ impl Nvme {
 
     /// Checks the ranges, and that the step has buffers enough.
     pub(crate) fn validate(&self, optimizer: Optimizer) -> Result<()> {
-        let count = |n: Option<u64>| n.map(|n| n as f64);
-        for (name, value, low, high) in [
-            ("runtime.nvme.buffer_count", count(self.buffer_count), self.needed(optimizer) as f64, 1e4),
-            ("runtime.nvme.sub_group_size", count(self.sub_group_size), 1.0, 1e12),
-            ("runtime.nvme.param_buffer_count", count(self.param_buffer_count), 1.0, 1e4),
-            ("runtime.nvme.param_buffer_size", count(self.param_buffer_size), 1.0, 1e12),
-            ("runtime.nvme.max_in_cpu", count(self.max_in_cpu), 0.0, 1e13),
-            ("runtime.nvme.read_gb_s", self.read_gb_s, 1e-3, 1e4),
-            ("runtime.nvme.write_gb_s", self.write_gb_s, 1e-3, 1e4),
+        let count = self.buffer_count.unwrap_or(10_000) as f64;
+        in_range("runtime.nvme.buffer_count", count, self.needed(optimizer) as f64, 1e4)?;
+        for (name, value) in [
+            ("runtime.nvme.sub_group_size", self.sub_group_size),
+            ("runtime.nvme.param_buffer_count", self.param_buffer_count),
+            ("runtime.nvme.param_buffer_size", self.param_buffer_size),
+            ("runtime.nvme.max_in_cpu", self.max_in_cpu),
         ] {
-            if let Some(value) = value {
-                in_range(name, value, low, high)?;
-            }
+            in_range(name, or(value, 0.0), 0.0, 1e13)?;
         }
+        in_range("runtime.nvme.read_gb_s", self.read_gb_s.unwrap_or(1.0), 1e-3, 1e4)?;
+        in_range("runtime.nvme.write_gb_s", self.write_gb_s.unwrap_or(1.0), 1e-3, 1e4)?;
         Ok(())
     }
 }
