@@ -98,12 +98,12 @@ impl Case {
 
     /// Every layout of the space that breaks no rule.
     fn layouts(&self) -> Vec<Layout> {
+        use Offload::{Optimizer, OptimizerNvme, Param, ParamNvme};
         let s = &self.search;
         let (facts, gpus) = (self.facts(), self.cluster.gpus());
         let mut offloads = vec![Vec::new()];
         offloads.extend(s.offload.iter().map(|o| vec![*o]));
         // All at once, with what could rest on either side on the host, then on its drives.
-        use Offload::{Optimizer, OptimizerNvme, Param, ParamNvme};
         let without = |pair: [(Offload, Offload); 2]| {
             let beaten = |o: &Offload| pair.iter().any(|(x, y)| o == x && s.offload.contains(y));
             s.offload.iter().filter(|o| !beaten(o)).copied().collect::<Vec<_>>()

@@ -85,7 +85,7 @@ mod tests {
         let tiles = Tiles { count: 4.0, read: 3.0, update: 2.0, write: 2.0 };
         let all =
             [(false, false), (true, false), (false, true), (true, true)].map(|(r, w)| tiles.seconds(r, w));
-        assert_eq!(all, [28.0, 19.0, 22.0, 16.0]);
+        assert_eq!(all.map(crate::Seconds::of), [28.0, 19.0, 22.0, 16.0].map(crate::Seconds::of));
     }
 
     #[test]

@@ -93,23 +93,23 @@ impl Nvme {
     /// ```
     /// use shardwise::workload::{Nvme, Optimizer};
     /// let both = Nvme { pipeline_read: true, pipeline_write: true, ..Nvme::default() };
-    /// assert_eq!((Nvme::default().needed(Optimizer::Adamw), both.needed(Optimizer::Adamw)), (4, 12));
+    /// assert_eq!((Nvme::default().needed(Optimizer::Adamw), both.needed(Optimizer::Adamw)), (4.0, 12.0));
     /// ```
     #[must_use]
-    pub fn needed(&self, optimizer: Optimizer) -> u64 {
-        let tensors = 2 + (optimizer.costs().states.bytes(4.0) / 4.0) as u64;
-        tensors * (1 + u64::from(self.pipeline_read) + u64::from(self.pipeline_write))
+    pub fn needed(&self, optimizer: Optimizer) -> f64 {
+        let tensors = 2.0 + libm::ceil(optimizer.costs().states.bytes(4.0) / 4.0);
+        tensors * f64::from(1 + u8::from(self.pipeline_read) + u8::from(self.pipeline_write))
     }
 
     /// Pinned buffers of optimizer states.
     pub(crate) fn buffers(&self, optimizer: Optimizer) -> f64 {
-        or(self.buffer_count, self.needed(optimizer).max(4) as f64)
+        or(self.buffer_count, self.needed(optimizer).max(4.0))
     }
 
     /// Checks the ranges, and that the step has buffers enough.
     pub(crate) fn validate(&self, optimizer: Optimizer) -> Result<()> {
         let count = self.buffer_count.unwrap_or(10_000) as f64;
-        in_range("runtime.nvme.buffer_count", count, self.needed(optimizer) as f64, 1e4)?;
+        in_range("runtime.nvme.buffer_count", count, self.needed(optimizer), 1e4)?;
         for (name, value) in [
             ("runtime.nvme.sub_group_size", self.sub_group_size),
             ("runtime.nvme.param_buffer_count", self.param_buffer_count),
