@@ -646,11 +646,44 @@ export interface NodeCount {
   share: number;
 }
 
+/** Swapping to NVMe, where the layout offloads `param_nvme` or `optimizer_nvme`.
+ * 
+ * ```
+ * use shardwise::workload::Nvme;
+ * let default = Nvme::default();
+ * // 70 billion parameters on 8 ranks: tiles of 1e9 parameters pass one by one.
+ * assert_eq!(default.tiles(70e9 / 8.0), 9.0);
+ * // No whole tile of 1e9 fits into the 1e9 elements that may stay in host memory.
+ * assert_eq!(default.in_cpu(70e9 / 8.0), 0.0);
+ * assert_eq!(default.in_cpu(0.9e9), 0.9e9);
+ * ``` */
+export interface Nvme {
+  /** Pinned buffers for optimizer states, each of one tile in fp32; none means what the pipelining
+   * needs: 4 with Adam, 8 when reads or writes are pipelined, 12 when both are. */
+  buffer_count?: number | null;
+  /** The next tile is read while the CPU updates this one. */
+  pipeline_read?: boolean;
+  /** The tile before is written while the CPU updates this one. */
+  pipeline_write?: boolean;
+  /** Parameters of a tile; none means 1e9. */
+  sub_group_size?: number | null;
+  /** Pinned buffers for parameters; none means 5. */
+  param_buffer_count?: number | null;
+  /** Elements of each; none means 1e8, or the largest tensor's shard. */
+  param_buffer_size?: number | null;
+  /** Elements of parameters that stay in host memory; none means 1e9. */
+  max_in_cpu?: number | null;
+  /** What a node's drives read, in GB/s; none means 7.35. */
+  read_gb_s?: number | null;
+  /** What they write, in GB/s; none means 7.35. */
+  write_gb_s?: number | null;
+}
+
 /** What the search makes least (or most). */
 export type Objective = "time" | "cost" | "expected_cost" | "headroom";
 
 /** What leaves the device between uses. */
-export type Offload = "param" | "gradient" | "optimizer" | "activation";
+export type Offload = "param" | "gradient" | "optimizer" | "activation" | "param_nvme" | "optimizer_nvme";
 
 /** The optimizer and its implementation. */
 export type Optimizer = "adamw" | "adamw_fused" | "adamw_loop" | "adamw_8bit" | "adamw_4bit" | "paged_adamw" | "paged_adamw_8bit" | "adamw_bf16_states" | "cpu_adam" | "adafactor" | "lion" | "muon" | "galore" | "lomo" | "badam" | "mezo" | "sgd" | "sgd_momentum";
@@ -917,6 +950,8 @@ export interface Runtime {
   gpu_decode_samples_per_second?: number | null;
   /** Relative spread (standard deviation) of the ranks' compute time; none means 0. */
   jitter?: number | null;
+  /** How states are swapped to NVMe drives. */
+  nvme?: Nvme;
 }
 
 /** How a checkpoint is saved. */
@@ -1810,6 +1845,8 @@ export interface MemoryReport {
   needed_interval80: Interval80;
   /** Host memory per rank. */
   host: BytesTerms;
+  /** On the node's NVMe drives, per rank. */
+  nvme?: BytesTerms;
 }
 
 /** A model in one line: what a report says about it. */

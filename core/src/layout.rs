@@ -149,7 +149,31 @@ vocabulary! {
         Optimizer = "optimizer",
         /// Saved activations.
         Activation = "activation",
+        /// Parameters, to the node's NVMe drives (DeepSpeed's ZeRO stage 3; Rajbhandari 2021).
+        ParamNvme = "param_nvme",
+        /// Optimizer states, to the node's NVMe drives; the step runs on the CPU.
+        OptimizerNvme = "optimizer_nvme",
     } default Optimizer
+}
+
+impl Offload {
+    /// The same, to the node's NVMe drives.
+    const fn to_drives(self) -> Option<Self> {
+        match self {
+            Self::Param | Self::ParamNvme => Some(Self::ParamNvme),
+            Self::Optimizer | Self::OptimizerNvme => Some(Self::OptimizerNvme),
+            Self::Gradient | Self::Activation => None,
+        }
+    }
+
+    /// Whether this is how it leaves the device when all that `may` leave does, for `drives` if it can.
+    pub(crate) fn rests(self, drives: bool, may: &[Self]) -> bool {
+        match self.to_drives() {
+            None => true,
+            Some(there) if there == self => drives,
+            Some(there) => !(drives && may.contains(&there)),
+        }
+    }
 }
 
 vocabulary! {
@@ -284,10 +308,23 @@ impl Layout {
         self.data_parallel_shard * self.context_parallel
     }
 
-    /// Whether something named leaves the device.
+    /// Whether something named leaves the device, for the host or for its drives.
     #[must_use]
     pub fn offloads(&self, what: Offload) -> bool {
-        self.offload.contains(&what)
+        self.offload.contains(&what) || self.swaps(what)
+    }
+
+    /// Whether it rests on the node's NVMe drives.
+    ///
+    /// ```
+    /// use shardwise::layout::{Layout, Offload};
+    /// let l = Layout { offload: vec![Offload::OptimizerNvme], ..Layout::default() };
+    /// assert!(l.swaps(Offload::Optimizer) && l.offloads(Offload::Optimizer));
+    /// assert!(!l.offloads(Offload::Param));
+    /// ```
+    #[must_use]
+    pub fn swaps(&self, what: Offload) -> bool {
+        what.to_drives().is_some_and(|drives| self.offload.contains(&drives))
     }
 
     /// Whether selective recomputation runs a part of the layers again.

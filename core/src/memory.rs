@@ -10,6 +10,7 @@ mod runtime;
 mod saved;
 mod stages;
 mod states;
+mod swap;
 mod tape;
 mod timeline;
 mod transients;
@@ -214,23 +215,48 @@ fn report(stage_index: u64, instants: &Instants, stage: &Stage<'_>, in_flight: f
         device,
         needed: Bytes::of(outside.needed(total)),
         needed_interval80: interval::around(Bytes::of(outside.needed(total)), interval::NEEDED),
-        host: Terms(vec![
-            Term::new(
-                "offloaded states",
-                Bytes::of(stage.states().host),
-                "states that rest on the host",
-                "layout.offload",
-            ),
-            Term::new(
-                "offloaded activations",
-                Bytes::of(
-                    stage.offloaded_activations(stage.layout().micro_batch as f64) * in_flight.max(1.0),
-                ),
-                "what the layers keep, or the inputs that recomputation starts from",
-                "layout.offload",
-            ),
-        ]),
+        host: Terms(host_lines(stage, in_flight)),
+        nvme: Terms(drive_lines(stage)),
     }
+}
+
+fn host_lines(stage: &Stage<'_>, in_flight: f64) -> Vec<Term<Bytes>> {
+    let layout = stage.layout();
+    let activations = stage.offloaded_activations(layout.micro_batch as f64) * in_flight.max(1.0);
+    let mut out = vec![
+        Term::new(
+            "offloaded states",
+            Bytes::of(stage.states().host),
+            "states that rest on the host",
+            "layout.offload",
+        ),
+        Term::new(
+            "offloaded activations",
+            Bytes::of(activations),
+            "what the layers keep, or the inputs that recomputation starts from",
+            "layout.offload",
+        ),
+    ];
+    let buffers = stage.states().swapped.buffers();
+    if buffers > 0.0 {
+        let formula = "pinned: 4 x tile x buffers, and parameters'";
+        out.push(Term::new("swap buffers", Bytes::of(buffers), formula, SWAP));
+    }
+    out
+}
+
+/// Where swapping is described.
+const SWAP: &str = "Rajbhandari 2021; DeepSpeed";
+
+fn drive_lines(stage: &Stage<'_>) -> Vec<Term<Bytes>> {
+    let swapped = &stage.states().swapped;
+    let mut out = Vec::new();
+    for (name, amount) in [("optimizer states", swapped.optimizer), ("parameters", swapped.parameters)] {
+        if amount > 0.0 {
+            out.push(Term::new(name, Bytes::of(amount), "bytes / ranks that shard them", SWAP));
+        }
+    }
+    out
 }
 
 fn empty() -> MemoryReport {
@@ -247,6 +273,7 @@ fn empty() -> MemoryReport {
         needed: Bytes::ZERO,
         needed_interval80: interval::around(Bytes::ZERO, interval::NEEDED),
         host: Terms::default(),
+        nvme: Terms::default(),
     }
 }
 

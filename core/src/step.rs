@@ -8,6 +8,7 @@ mod report;
 mod seconds;
 mod stalls;
 mod states;
+mod swap;
 mod times;
 
 pub use estimate::estimate;

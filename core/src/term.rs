@@ -44,6 +44,14 @@ impl<Q> Default for Terms<Q> {
     }
 }
 
+impl<Q> Terms<Q> {
+    /// Whether there is no term.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 impl<Q: Copy + core::iter::Sum> Terms<Q> {
     /// The sum of the terms.
     #[must_use]

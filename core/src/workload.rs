@@ -5,6 +5,7 @@ mod block;
 mod config;
 mod families;
 mod model;
+mod nvme;
 mod optimizer;
 mod presets;
 mod recipe;
@@ -19,6 +20,7 @@ pub use block::{
 #[cfg(feature = "proptest")]
 pub(crate) use families::names as family_names;
 pub use model::{Model, ModelSpec, ModelSummary, ParameterCounts};
+pub use nvme::Nvme;
 pub use optimizer::Optimizer;
 pub(crate) use optimizer::{Home, Temporaries};
 pub use presets::{preset_config, preset_names};

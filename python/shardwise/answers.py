@@ -1053,6 +1053,9 @@ class MemoryReport:
     host: BytesTerms
     """Host memory per rank."""
 
+    nvme: BytesTerms | None = None
+    """On the node's NVMe drives, per rank."""
+
 
 Method: TypeAlias = Literal["full", "lora", "qlora", "qat", "qat_lora"]
 """What is trained."""
@@ -1127,7 +1130,9 @@ class OfferLine:
     """
 
 
-Offload: TypeAlias = Literal["param", "gradient", "optimizer", "activation"]
+Offload: TypeAlias = Literal[
+    "param", "gradient", "optimizer", "activation", "param_nvme", "optimizer_nvme"
+]
 """What leaves the device between uses."""
 
 Optimizer: TypeAlias = Literal[

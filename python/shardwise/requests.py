@@ -53,6 +53,7 @@ __all__ = [
     "ModelSpec",
     "NetworkSpec",
     "NodeCount",
+    "Nvme",
     "Objective",
     "Offload",
     "Optimizer",
@@ -983,10 +984,46 @@ class NodeCount(TypedDict, total=False):
     """Share of the tokens trained on them, 0 to 1; the shares of all parts add up to 1."""
 
 
+class Nvme(TypedDict, total=False):
+    """Swapping to NVMe, where the layout offloads `param_nvme` or `optimizer_nvme`."""
+
+    buffer_count: int | None
+    """Pinned buffers for optimizer states, each of one tile in fp32; none means what the
+
+    pipelining needs: 4 with Adam, 8 when reads or writes are pipelined, 12 when both are.
+    """
+
+    pipeline_read: bool
+    """The next tile is read while the CPU updates this one."""
+
+    pipeline_write: bool
+    """The tile before is written while the CPU updates this one."""
+
+    sub_group_size: int | None
+    """Parameters of a tile; none means 1e9."""
+
+    param_buffer_count: int | None
+    """Pinned buffers for parameters; none means 5."""
+
+    param_buffer_size: int | None
+    """Elements of each; none means 1e8, or the largest tensor's shard."""
+
+    max_in_cpu: int | None
+    """Elements of parameters that stay in host memory; none means 1e9."""
+
+    read_gb_s: float | None
+    """What a node's drives read, in GB/s; none means 7.35."""
+
+    write_gb_s: float | None
+    """What they write, in GB/s; none means 7.35."""
+
+
 Objective: TypeAlias = Literal["time", "cost", "expected_cost", "headroom"]
 """What the search makes least (or most)."""
 
-Offload: TypeAlias = Literal["param", "gradient", "optimizer", "activation"]
+Offload: TypeAlias = Literal[
+    "param", "gradient", "optimizer", "activation", "param_nvme", "optimizer_nvme"
+]
 """What leaves the device between uses."""
 
 Optimizer: TypeAlias = Literal[
@@ -1400,6 +1437,9 @@ class Runtime(TypedDict, total=False):
 
     jitter: float | None
     """Relative spread (standard deviation) of the ranks' compute time; none means 0."""
+
+    nvme: Nvme
+    """How states are swapped to NVMe drives."""
 
 
 SaveMode: TypeAlias = Literal["sync", "async", "two_level"]

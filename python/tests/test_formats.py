@@ -27,6 +27,7 @@ LAYOUTS = {
     "hsdp": {"sharding": "fsdp2", "data_parallel_replicate": 2},
     "zero2": {"sharding": "zero2", "micro_batch": 4},
     "zero3": {"sharding": "zero3", "offload": ["optimizer", "param"]},
+    "infinity": {"sharding": "zero3", "offload": ["optimizer_nvme", "param_nvme"]},
 }
 
 
@@ -103,6 +104,30 @@ def test_deepspeed(monkeypatch, name):
     if name == "zero3":
         assert read.zero_config.offload_optimizer.device == "cpu"
     same(formats.read(text), answer, "global_batch", "gradient_accumulation")
+
+
+def test_deepspeed_swaps_to_drives(monkeypatch):
+    config = pytest.importorskip("deepspeed.runtime.config")
+    nvme = {
+        "pipeline_read": True,
+        "sub_group_size": 100_000_000,
+        "param_buffer_count": 12,
+        "max_in_cpu": 0,
+    }
+    text = formats.export(
+        estimate("infinity", {"framework": "deepspeed", "runtime": {"nvme": nvme}}), "deepspeed"
+    )
+    monkeypatch.setattr(config.dist, "get_rank", lambda *_: 0)
+    monkeypatch.setattr(config.dist, "get_world_size", lambda *_: 16)
+    zero = config.DeepSpeedConfig(json.loads(text)).zero_config
+    optimizer, param = zero.offload_optimizer, zero.offload_param
+    assert (optimizer.device, param.device) == ("nvme", "nvme")
+    assert (optimizer.pipeline_read, optimizer.pipeline_write) == (True, False)
+    assert (optimizer.buffer_count, param.buffer_count, param.max_in_cpu) == (8, 12, 0)
+    assert zero.sub_group_size == 100_000_000
+    found = formats.read(text)
+    assert found.recipe["runtime"]["nvme"].items() >= nvme.items()
+    assert found.layout["offload"] == ["optimizer_nvme", "param_nvme"]
 
 
 @pytest.mark.parametrize("name", [n for n in LAYOUTS if n != "hsdp"])

@@ -10,13 +10,13 @@ use crate::assumption::Assumption;
 use crate::calibrate::Calibration;
 use crate::cluster::{Catalog, Cluster, Network};
 use crate::error::{Error, ErrorCode, Result};
-use crate::layout::{Layout, Sharding};
+use crate::layout::{Layout, Offload, Sharding};
 use crate::ledger::deduplicated;
 use crate::memory::{self, MemoryReport};
 use crate::quantity::Bytes;
 use crate::step::{Setting, StepReport};
 use crate::term::{Interval80, Term, Terms};
-use crate::workload::{Batch, Kernels, Method, Model, Recipe};
+use crate::workload::{Batch, Framework, Kernels, Method, Model, Recipe};
 
 /// What one layout needs: memory, time, money.
 ///
@@ -111,6 +111,17 @@ pub(super) fn check_model(model: &Model, recipe: &Recipe, layout: &Layout, seq_l
         let allowed = format!("{tokens}, the tokens of one sample");
         return Err(Error::new("seq_len", ErrorCode::Conflict, seq_len, allowed));
     }
+    let swaps = layout.swaps(Offload::Optimizer) || layout.swaps(Offload::Param);
+    let deepspeed = layout.sharding == Sharding::Zero3
+        && matches!(recipe.framework, Framework::DeepSpeed | Framework::Torch);
+    if swaps && !deepspeed {
+        return Err(Error::new(
+            "layout.offload",
+            ErrorCode::Conflict,
+            layout.sharding,
+            "zero3 under deepspeed, for NVMe drives",
+        ));
+    }
     if layout.pipeline_parallel > model.layers() {
         return Err(Error::new(
             "layout.pipeline_parallel",
@@ -201,8 +212,13 @@ impl<'a> Workplace<'a> {
         let capacity = self.cluster.memory;
         let headroom = capacity - memory.needed;
         let (needed, likely) = (memory.needed, &memory.needed_interval80);
-        let verdict = verdict(likely, capacity);
+        let drives = memory.nvme.total() * f64::from(self.cluster.gpus_per_node);
+        let full = self.cluster.nvme.filter(|&room| drives > room);
+        let verdict = if full.is_some() { Verdict::DoesNotFit } else { verdict(likely, capacity) };
         let reason = match verdict {
+            _ if let Some(room) = full => {
+                format!("needs {drives} of {room} of NVMe on a node")
+            }
             Verdict::Fits => format!("uses {needed} of {capacity}"),
             Verdict::Tight if needed > capacity => format!(
                 "needs {needed} of {capacity}, too much but for the error of the estimate (from {})",

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use shardwise_derive::{FromJson, ToJson};
 
+use crate::cluster::Cluster;
 use crate::error::{Result, in_range};
 use crate::quantity::{Bytes, BytesPerSecond, Seconds};
 use crate::term::{Term, Terms};
@@ -52,8 +53,8 @@ impl Store {
     #[must_use]
     pub fn node_nvme() -> Self {
         Self {
-            node_write: BytesPerSecond::of(7.35e9),
-            node_read: BytesPerSecond::of(7.35e9),
+            node_write: Cluster::NODE_NVME,
+            node_read: Cluster::NODE_NVME,
             total: None,
             latency: Seconds::of(0.66),
         }

@@ -49,6 +49,9 @@ pub struct MemoryReport {
     pub needed_interval80: Interval80<Bytes>,
     /// Host memory per rank.
     pub host: Terms<Bytes>,
+    /// On the node's NVMe drives, per rank.
+    #[serde(skip_serializing_if = "Terms::is_empty")]
+    pub nvme: Terms<Bytes>,
 }
 
 impl MemoryReport {

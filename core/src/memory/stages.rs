@@ -27,6 +27,8 @@ pub(crate) struct Figures {
     pub(crate) needed_interval80: Interval80<Bytes>,
     /// On the host, for each rank.
     pub(crate) host: Bytes,
+    /// On the node's drives, for each rank.
+    pub(crate) nvme: Bytes,
 }
 
 /// An instant that peaks.
@@ -116,8 +118,11 @@ impl<'a> Stages<'a> {
     pub(crate) fn figures(&self, peaks: &Peaks, layout: &Layout, micro_batches: u64, factor: f64) -> Figures {
         let (index, peak) = peaks.fullest(layout, micro_batches).unwrap_or_default();
         let outside = Outside::of(peak.total, peak.at_rest, self.recipe, layout);
-        let states =
-            self.stages.iter().flatten().find(|(i, _)| *i == index).map_or(0.0, |(_, s)| s.states().host);
+        let (states, nvme) =
+            self.stages.iter().flatten().find(|(i, _)| *i == index).map_or((0.0, 0.0), |(_, s)| {
+                let s = s.states();
+                (s.host + s.swapped.buffers(), s.swapped.total())
+            });
         let each = peaks.0.iter().flatten().find(|s| s.index == index).map_or(0.0, |s| s.host);
         let activations = each * in_flight(layout, micro_batches, index).max(1.0);
         let more = Bytes::of(peak.total) * (factor - 1.0);
@@ -128,6 +133,7 @@ impl<'a> Stages<'a> {
             needed_interval80: super::interval::around(needed, super::interval::NEEDED),
             device,
             host: Bytes::of(states + activations),
+            nvme: Bytes::of(nvme),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What a framework keeps between steps, in bytes per parameter, and what its optimizer needs for
 //! the step itself.
 
+use super::swap::{Swapped, offload_optimizer, swap};
 use super::transients::BUCKET;
 use super::weights::BlockWeights;
 use crate::layout::{Layout, Offload, Sharding};
@@ -26,6 +27,8 @@ pub(super) struct States {
     pub(super) step: f64,
     /// Of the optimizer's states and gradients, what rests on the host.
     pub(super) host: f64,
+    /// What passes to the node's drives.
+    pub(super) swapped: Swapped,
     /// Bytes of one unsharded gradient element as backward makes it.
     pub(super) gradient_width: f64,
 }
@@ -128,16 +131,19 @@ impl States {
             s.host += s.optimizer - scales;
             s.optimizer = scales;
         }
+        let (part, sixteen) = (share(d.optimizer), recipe.compute.activations().bytes());
+        if flat && layout.offloads(Offload::Optimizer) {
+            offload_optimizer(&mut s, w, layout, part, sixteen);
+            swap(&mut s, w, recipe, layout, &d, part, sixteen);
+            return s;
+        }
         if layout.offloads(Offload::Optimizer) || home == Home::Host {
             s.host += s.optimizer + s.master;
             s.optimizer = 0.0;
             s.master = 0.0;
             s.step = 0.0;
         }
-        if layout.offloads(Offload::Param) {
-            s.host += s.parameters;
-            s.parameters = 0.0;
-        }
+        swap(&mut s, w, recipe, layout, &d, part, sixteen);
         // FSDP and DeepSpeed move gradients to where the optimizer is, as they are reduced.
         let follow =
             layout.sharding.is_fsdp() || matches!(layout.sharding, Sharding::Zero2 | Sharding::Zero3);

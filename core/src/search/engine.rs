@@ -140,12 +140,14 @@ impl<'a> Whole<'a> {
 
     fn part(&self, ranks: &Layout, limit: u64) -> Outcome {
         let ground = self.ground;
+        let per_rank = |node: Option<Bytes>| node.map(|m| m / f64::from(ground.cluster.gpus_per_node));
         let mut walk = Walk {
             ground,
             facts: self.facts,
             setting: &self.setting,
             budget: ground.cluster.memory * (1.0 - ground.search.headroom),
-            host: ground.cluster.host_memory.map(|m| m / f64::from(ground.cluster.gpus_per_node)),
+            host: per_rank(ground.cluster.host_memory),
+            nvme: per_rank(ground.cluster.nvme),
             cluster: self.cluster,
             limit,
             best: None,
@@ -254,6 +256,7 @@ struct Walk<'a> {
     setting: &'a Setting<'a>,
     budget: Bytes,
     host: Option<Bytes>,
+    nvme: Option<Bytes>,
     cluster: usize,
     /// Layouts that may be looked at.
     limit: u64,
@@ -403,7 +406,10 @@ impl<'a> Walk<'a> {
             self.out.space += 1;
             (layout.pipeline_schedule, layout.pipeline_chunks) = (schedule, chunks);
             let memory = stages.figures(peaks, layout, micro_batches, self.ground.calibration.allocated);
-            if memory.needed > self.budget || self.host.is_some_and(|host| memory.host > host) {
+            if memory.needed > self.budget
+                || self.host.is_some_and(|host| memory.host > host)
+                || self.nvme.is_some_and(|nvme| memory.nvme > nvme)
+            {
                 self.out.miss(layout, memory.needed);
                 continue;
             }

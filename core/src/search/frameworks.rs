@@ -220,12 +220,15 @@ pub(super) fn apart(framework: Framework, l: &Layout) -> Option<&'static str> {
 
 /// What is offloaded that nothing can offload under the layout's strategy, in words.
 ///
-/// Sources: DeepSpeed ZeRO-Offload (optimizer from stage 1, parameters in stage 3); PyTorch
+/// Sources: DeepSpeed ZeRO-Offload (optimizer from stage 1, parameters in stage 3; stages 1 and 2 take
+/// `nvme` for `cpu`); PyTorch
 /// `CPUOffloadPolicy` and `CPUOffload` (all states of FSDP).
 pub(super) fn kept_on_device(l: &Layout) -> Option<&'static str> {
     let sharded = l.sharding.shards();
     let three = l.sharding == Sharding::Zero3 || l.sharding.is_fsdp() && l.sharding.shards_parameters();
+    let swapped = l.swaps(Offload::Optimizer) || l.swaps(Offload::Param);
     [
+        (swapped && l.sharding != Sharding::Zero3, "to NVMe drives but ZeRO stage 3"),
         (l.offloads(Offload::Optimizer) && !sharded, "optimizer states that are not sharded"),
         (l.offloads(Offload::Param) && !three, "parameters that are not sharded"),
         (l.offloads(Offload::Gradient) && !sharded, "gradients that are not sharded"),

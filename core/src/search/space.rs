@@ -149,8 +149,13 @@ fn offloads(may: &[Offload]) -> Vec<Vec<Offload>> {
     let may = once(may);
     let mut out = vec![Vec::new()];
     out.extend(may.iter().map(|o| vec![*o]));
-    if may.len() > 1 {
-        out.push(may);
+    // All of them, on the host where they may be and on its drives where they may be.
+    for drives in [false, true] {
+        let mut all = may.clone();
+        all.retain(|o| o.rests(drives, &may));
+        if all.len() > 1 && !out.contains(&all) {
+            out.push(all);
+        }
     }
     out
 }

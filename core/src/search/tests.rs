@@ -98,12 +98,22 @@ impl Case {
 
     /// Every layout of the space that breaks no rule.
     fn layouts(&self) -> Vec<Layout> {
+        use Offload::{Optimizer, OptimizerNvme, Param, ParamNvme};
         let s = &self.search;
         let (facts, gpus) = (self.facts(), self.cluster.gpus());
         let mut offloads = vec![Vec::new()];
         offloads.extend(s.offload.iter().map(|o| vec![*o]));
-        if s.offload.len() > 1 {
-            offloads.push(s.offload.clone());
+        // All at once, with what could rest on either side on the host, then on its drives.
+        let without = |pair: [(Offload, Offload); 2]| {
+            let beaten = |o: &Offload| pair.iter().any(|(x, y)| o == x && s.offload.contains(y));
+            s.offload.iter().filter(|o| !beaten(o)).copied().collect::<Vec<_>>()
+        };
+        let host: Vec<_> =
+            s.offload.iter().filter(|o| !matches!(o, ParamNvme | OptimizerNvme)).copied().collect();
+        for all in [host, without([(Param, ParamNvme), (Optimizer, OptimizerNvme)])] {
+            if all.len() > 1 {
+                offloads.push(all);
+            }
         }
         let mut out = Vec::new();
         let mut base = Layout::default();
@@ -184,9 +194,11 @@ impl Case {
     /// What a layout measures, when it fits.
     fn cost(&self, l: &Layout) -> Option<Measure> {
         let memory = memory::estimate(&self.model, &self.recipe, l, &self.batch);
-        let host = self.cluster.host_memory.map(|m| m / f64::from(self.cluster.gpus_per_node));
+        let of_rank = |node: Option<crate::Bytes>| node.map(|m| m / f64::from(self.cluster.gpus_per_node));
+        let (host, drives) = (of_rank(self.cluster.host_memory), of_rank(self.cluster.nvme));
         if memory.needed > self.cluster.memory * (1.0 - self.search.headroom)
             || host.is_some_and(|h| memory.host.total() > h)
+            || drives.is_some_and(|d| memory.nvme.total() > d)
         {
             return None;
         }

@@ -12,6 +12,7 @@ use crate::workload::{Batch, Block, BlockKind, Dispatch, Framework, Model, Recip
 use super::partition::Partition;
 use super::seconds::StepTimes;
 use super::states::{self, Traffic};
+use super::swap::{self, Drives};
 
 /// Compute beside communication slows by this share of the shorter of the two.
 /// Source: open corpus, 0.17 to 0.49.
@@ -226,7 +227,7 @@ impl<'a> Composer<'a> {
             cp: Group::new(cp, tp),
             ep: Group::new(layout.expert_parallel as f64, 1.0),
             micro_batches: s.batch.accumulation(layout.data_parallel(), layout.micro_batch) as f64,
-            traffic: Traffic::new(s.recipe, layout, host_link(s.cluster), s.model.hidden),
+            traffic: Traffic::new(s.recipe, layout, fetch_rate(s, layout), s.model.hidden),
         }
     }
 
@@ -488,11 +489,28 @@ impl<'a> Composer<'a> {
         }
     }
 
+    /// What passes to the drives and back after the last backward.
+    fn swap(&self, x: &mut StepTimes, owned: f64, m: f64) {
+        let nvme = &self.s.recipe.runtime.nvme;
+        let drives = Drives::of(nvme, self.s.cluster);
+        if self.layout.swaps(Offload::Optimizer) {
+            let moments = self.s.recipe.optimizer.costs().states.bytes(4.0);
+            let backward = x.backward.total() / m;
+            x.offload += swap::optimizer(nvme, &drives, owned, moments, x.optimizer, backward);
+        }
+        if self.layout.swaps(Offload::Param) {
+            let bytes = (owned - nvme.in_cpu(owned)) * self.s.machine.element;
+            x.offload += bytes / drives.write;
+        }
+    }
+
     fn offload(&self, x: &mut StepTimes, w: &states::Weights, m: f64) {
         let link = host_link(self.s.cluster);
         if self.layout.offloads(Offload::Optimizer) {
             // Gradients come down and parameters go up at 16 bits while the CPU updates.
-            x.optimizer = self.traffic.owned(w) * (CPU_ADAM_BYTES / CPU_ADAM_RATE + 4.0 / link);
+            let owned = self.traffic.owned(w);
+            x.optimizer = owned * (CPU_ADAM_BYTES / CPU_ADAM_RATE + 4.0 / link);
+            self.swap(x, owned, m);
         }
         if self.layout.offloads(Offload::Activation) {
             let slice = Slice::of(self.layout, self.s.batch.seq_len);
@@ -503,6 +521,21 @@ impl<'a> Composer<'a> {
             x.offload += m * (one - compute).max(0.05 * one);
         }
     }
+}
+
+/// Elements of parameters that rest with one rank.
+fn sharded_parameters(s: &Setting<'_>, layout: &Layout) -> f64 {
+    s.model.counts().total as f64 / layout.shard_ranks() as f64
+}
+
+/// Rate at which parameters that left the device come back to it.
+fn fetch_rate(s: &Setting<'_>, layout: &Layout) -> f64 {
+    let link = host_link(s.cluster);
+    if !layout.swaps(Offload::Param) {
+        return link;
+    }
+    let (nvme, p) = (&s.recipe.runtime.nvme, sharded_parameters(s, layout));
+    Drives::of(nvme, s.cluster).fetch(link, 1.0 - nvme.in_cpu(p) / p.max(1.0))
 }
 
 /// Rate of a pinned copy between a device and its host.

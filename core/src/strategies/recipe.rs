@@ -6,7 +6,7 @@ use super::figure::{figure, once_in, pick, rarely, word};
 use super::record;
 use crate::workload::{
     AdapterKind, AttentionKernel, Backend, BaseQuantization, Compression, Compute, Dispatch, Dtype,
-    Framework, Kernels, Lora, LossKernel, Method, Optimizer, Qat, QatScheme, Recipe, Runtime, Versions,
+    Framework, Kernels, Lora, LossKernel, Method, Nvme, Optimizer, Qat, QatScheme, Recipe, Runtime, Versions,
 };
 
 /// How the program runs beside the mathematics.
@@ -29,6 +29,22 @@ pub fn runtime() -> BoxedStrategy<Runtime> {
         sample_bytes: rarely(figure(0.0..=1e12)),
         gpu_decode_samples_per_second: rarely(figure(1e-3..=1e9)),
         jitter: rarely(figure(0.0..=1.0)),
+        nvme: nvme(),
+    })
+}
+
+/// Swapping, with buffers enough for any optimizer.
+fn nvme() -> BoxedStrategy<Nvme> {
+    record!(Nvme {
+        buffer_count: rarely(64_u64..=10_000),
+        pipeline_read: any::<bool>(),
+        pipeline_write: any::<bool>(),
+        sub_group_size: rarely(1_u64..=1_000_000_000_000),
+        param_buffer_count: rarely(1_u64..=10_000),
+        param_buffer_size: rarely(1_u64..=1_000_000_000_000),
+        max_in_cpu: rarely(0_u64..=10_000_000_000_000),
+        read_gb_s: rarely(figure(1e-3..=1e4)),
+        write_gb_s: rarely(figure(1e-3..=1e4)),
     })
 }
 

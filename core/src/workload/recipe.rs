@@ -356,7 +356,7 @@ pub struct Recipe {
 impl Recipe {
     /// Checks what types cannot: ranges and contradictions.
     pub(crate) fn validate(&self) -> Result<()> {
-        self.runtime.validate()?;
+        self.runtime.validate(self.optimizer)?;
         in_range("lora.rank", self.lora.rank as f64, 1.0, 65_536.0)?;
         if let Some(chunks) = self.loss_chunks {
             in_range("loss_chunks", chunks as f64, 1.0, 1e6)?;

@@ -4,6 +4,8 @@
 use serde::{Deserialize, Serialize};
 use shardwise_derive::{FromJson, ToJson};
 
+use super::nvme::Nvme;
+use super::optimizer::Optimizer;
 use crate::error::{Result, in_range};
 use crate::vocabulary::vocabulary;
 
@@ -97,6 +99,8 @@ pub struct Runtime {
     pub gpu_decode_samples_per_second: Option<f64>,
     /// Relative spread (standard deviation) of the ranks' compute time; none means 0.
     pub jitter: Option<f64>,
+    /// How states are swapped to NVMe drives.
+    pub nvme: Nvme,
 }
 
 impl Runtime {
@@ -121,7 +125,8 @@ impl Runtime {
     }
 
     /// Checks the ranges.
-    pub(crate) fn validate(&self) -> Result<()> {
+    pub(crate) fn validate(&self, optimizer: Optimizer) -> Result<()> {
+        self.nvme.validate(optimizer)?;
         for (name, value, low, high) in [
             ("runtime.compression_rank", self.compression_rank.map(|x| x as f64), 1.0, 4096.0),
             ("runtime.moe_capacity_factor", self.moe_capacity_factor, 0.01, 1000.0),

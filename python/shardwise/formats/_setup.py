@@ -26,6 +26,9 @@ FSDP1 = {
 ZERO = {"zero1": 1, "zero2": 2, "zero3": 3}
 """DeepSpeed's stages."""
 
+NVME_PATH = "/local_nvme"
+"""Where a node's drives are mounted, in DeepSpeed's own examples; for the user to change."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
@@ -82,6 +85,18 @@ class Setup:
     def offloads(self, what: str) -> bool:
         """Whether something leaves the device between uses."""
         return what in self.layout.offload
+
+    def device(self, what: str) -> str:
+        """Where it rests, as DeepSpeed says it: ``nvme``, ``cpu`` or ``none``."""
+        if self.offloads(f"{what}_nvme"):
+            return "nvme"
+        return "cpu" if self.offloads(what) else "none"
+
+    @property
+    def nvme(self) -> Mapping[str, Any]:
+        """How states are swapped to NVMe drives, as far as the request says."""
+        nvme: Mapping[str, Any] = self.recipe.get("runtime", {}).get("nvme", {})
+        return nvme
 
     def cannot(self, tool: str, allowed: str) -> Error:
         """The fault that a tool has no word for the layout's strategy."""

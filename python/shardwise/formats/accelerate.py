@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _yaml, deepspeed
-from ._setup import FSDP1, ZERO, Found, Setup
+from ._setup import FSDP1, NVME_PATH, ZERO, Found, Setup
 
 _RESHARD = {"default": True, "always": True, "never": False}
 
@@ -36,10 +36,12 @@ def write(setup: Setup) -> str:
         out["deepspeed_config"] = {
             "zero_stage": ZERO[sharding],
             "gradient_accumulation_steps": setup.gradient_accumulation,
-            "offload_optimizer_device": "cpu" if setup.offloads("optimizer") else "none",
-            "offload_param_device": "cpu" if setup.offloads("param") else "none",
             "zero3_init_flag": sharding == "zero3",
         }
+        for what in ("optimizer", "param"):
+            out["deepspeed_config"][f"offload_{what}_device"] = setup.device(what)
+            if setup.device(what) == "nvme":
+                out["deepspeed_config"][f"offload_{what}_nvme_path"] = NVME_PATH
     return _yaml.dump(out)
 
 

@@ -7,7 +7,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import _yaml
-from ._setup import ZERO, Found, Setup
+from ._setup import NVME_PATH, ZERO, Found, Setup
+
+OFFLOADED = {"optimizer": "offload_optimizer", "param": "offload_param"}
+"""What leaves the device, and the section that says so."""
+
+SWAPPING = {
+    "optimizer": {name: name for name in ("buffer_count", "pipeline_read", "pipeline_write")},
+    "param": {
+        "param_buffer_count": "buffer_count",
+        "param_buffer_size": "buffer_size",
+        "max_in_cpu": "max_in_cpu",
+    },
+}
+"""How it is swapped to NVMe drives, as shardwise and as DeepSpeed say it."""
 
 
 def write(setup: Setup) -> str:
@@ -17,9 +30,14 @@ def write(setup: Setup) -> str:
         raise setup.cannot("DeepSpeed", "none, ddp, zero1, zero2 or zero3")
     setup.only_data_parallel("DeepSpeed's config")
     zero: dict[str, Any] = {"stage": ZERO.get(sharding, 0)}
-    for what, key in (("optimizer", "offload_optimizer"), ("param", "offload_param")):
-        if setup.offloads(what):
-            zero[key] = {"device": "cpu", "pin_memory": True}
+    for what, key in OFFLOADED.items():
+        device = setup.device(what)
+        if device != "none":
+            zero[key] = {"device": device, "pin_memory": True}
+        if device == "nvme":
+            zero[key] |= {"nvme_path": NVME_PATH, **_buffers(what, setup.nvme)}
+            if size := setup.nvme.get("sub_group_size"):
+                zero["sub_group_size"] = size
     out: dict[str, Any] = {
         "train_batch_size": setup.global_batch,
         "train_micro_batch_size_per_gpu": setup.layout.micro_batch,
@@ -31,16 +49,47 @@ def write(setup: Setup) -> str:
     return json.dumps(out, indent=2) + "\n"
 
 
+def _buffers(what: str, nvme: Mapping[str, Any]) -> dict[str, Any]:
+    given = {
+        theirs: nvme[ours] for ours, theirs in SWAPPING[what].items() if nvme.get(ours) is not None
+    }
+    if what == "optimizer":
+        # Adam passes four tensors for each tile under way.
+        tiles = 1 + sum(bool(nvme.get(f"pipeline_{way}")) for way in ("read", "write"))
+        given.setdefault("buffer_count", 4 * tiles)
+    return given
+
+
+def _swapping(zero: Mapping[str, Any]) -> dict[str, Any]:
+    """How states are swapped to NVMe drives."""
+    out: dict[str, Any] = {}
+    for what, key in OFFLOADED.items():
+        section = zero.get(key)
+        if isinstance(section, Mapping) and section.get("device") == "nvme":
+            for ours, theirs in SWAPPING[what].items():
+                value = section.get(theirs)
+                if isinstance(value, float):
+                    value = int(value)
+                if isinstance(value, int):
+                    out[ours] = value
+            if isinstance(size := zero.get("sub_group_size"), (int, float)):
+                out["sub_group_size"] = int(size)
+    return out
+
+
 def layout_of(stage: object, zero: Mapping[str, Any]) -> dict[str, Any]:
     """The layout of a ZeRO stage with its offloads."""
     strategies = {number: name for name, number in ZERO.items()}
     layout: dict[str, Any] = {"sharding": strategies.get(int(str(stage)), "ddp")}
     offload = []
-    for what, key in (("optimizer", "offload_optimizer"), ("param", "offload_param")):
+    for what, key in OFFLOADED.items():
         section = zero.get(key)
         device = section.get("device") if isinstance(section, Mapping) else None
-        if (device or zero.get(f"{key}_device", "none")) != "none":
-            offload.append(what)
+        device = device or zero.get(f"{key}_device", "none")
+        if device != "none":
+            # The first two stages take one for the other.
+            swapped = device == "nvme" and layout["sharding"] == "zero3"
+            offload.append(f"{what}_nvme" if swapped else what)
     if offload:
         layout["offload"] = offload
     return layout
@@ -63,6 +112,8 @@ def read(text: str) -> Found:
         if (given.get(name) or {}).get("enabled") in {True, "auto"}:
             recipe["compute"] = name
             break
+    if swapping := _swapping(zero):
+        recipe["runtime"] = {"nvme": swapping}
     return Found(
         layout=layout,
         recipe=recipe,
