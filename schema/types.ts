@@ -922,6 +922,9 @@ export interface Runtime {
   /** Data-parallel and sharded-parameter traffic runs beside compute; none means what the framework
    * does unasked. */
   data_overlap?: boolean | null;
+  /** Megatron's parameters rest and travel in 8 bits (`--fp8-param-gather`). Without, Transformer
+   * Engine keeps copies of the layers' weights in 8 bits beside them. */
+  fp8_param_gather?: boolean;
   /** Routing, permutation and weighting of expert tokens run as few fused kernels, token counts
    * staying on the device. */
   moe_fused?: boolean;

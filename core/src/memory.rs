@@ -282,7 +282,7 @@ mod tests {
     use super::*;
     use crate::layout::{Offload, RecomputeModule, Sharding};
     use crate::workload::{
-        AdapterKind, AttentionKernel, BlockKind, Dtype, Framework, Kernels, Lora, Method, ModelSpec,
+        AdapterKind, AttentionKernel, BlockKind, Compute, Dtype, Framework, Kernels, Lora, Method, ModelSpec,
         Optimizer,
     };
 
@@ -350,6 +350,26 @@ mod tests {
         // Two fp32 moments of 4096 magnitudes in each of 32 layers.
         let more = states(AdapterKind::Dora) - states(AdapterKind::Lora);
         assert_eq!(more, Bytes::of(8.0 * 4096.0 * 32.0));
+    }
+
+    #[test]
+    fn transformer_engine_keeps_weights_in_eight_bits_both_ways_round() {
+        let model = ModelSpec::from("llama-3-8b").resolve("model").unwrap();
+        let batch = Batch { seq_len: 4096, global_batch: 1 };
+        let of = |compute, fp8_param_gather| {
+            let mut recipe = Recipe { compute, ..bf16(Framework::Megatron) };
+            recipe.runtime.fp8_param_gather = fp8_param_gather;
+            let layout = Layout { sharding: Sharding::None, recompute: Recompute::Full, ..Layout::default() };
+            let report = estimate(&model, &recipe, &layout, &batch);
+            let of = |t: &Term<Bytes>| (t.name == "framework buffers").then_some(t.amount);
+            report.peak_terms().and_then(|terms| terms.0.iter().find_map(of)).map_or(0.0, Bytes::get)
+        };
+        // All 8,030,261,248 parameters but two tables of 128256 x 4096.
+        let layers = 8_030_261_248.0 - 2.0 * 128_256.0 * 4096.0;
+        let without = of(Compute::Bf16, false);
+        assert!((of(Compute::Fp8, false) - without - 2.0 * layers).abs() < 1.0);
+        assert!((of(Compute::Mxfp8, false) - without - 2.0625 * layers).abs() < 1.0);
+        assert!((of(Compute::Fp8, true) - without).abs() < 1.0);
     }
 
     #[test]

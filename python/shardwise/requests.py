@@ -1390,6 +1390,12 @@ class Runtime(TypedDict, total=False):
     none means what the framework does unasked.
     """
 
+    fp8_param_gather: bool
+    """Megatron's parameters rest and travel in 8 bits (`--fp8-param-gather`).
+
+    Without, Transformer Engine keeps copies of the layers' weights in 8 bits beside them.
+    """
+
     moe_fused: bool
     """Routing, permutation and weighting of expert tokens run as few fused kernels, token
 

@@ -235,6 +235,15 @@ def test_megatron(layout):
     same(formats.read(shlex.join(words), "megatron"), answer, "seq_len", "global_batch")
 
 
+def test_megatron_parameters_in_eight_bits():
+    recipe = {"framework": "megatron", "compute": "fp8", "runtime": {"fp8_param_gather": True}}
+    answer = estimate({"sharding": "distributed_optimizer"}, recipe)
+    text = formats.export(answer, "megatron")
+    assert "--fp8-param-gather" in text
+    found = formats.read(text.replace("\\\n", " "), "megatron")
+    assert found["recipe"]["runtime"] == {"fp8_param_gather": True}
+
+
 @pytest.mark.parametrize("name", ["fsdp2", "fsdp2 kept"])
 def test_torchtune(name):
     omegaconf = pytest.importorskip("omegaconf")

@@ -5,7 +5,9 @@ use super::swap::{Swapped, offload_optimizer, swap};
 use super::transients::BUCKET;
 use super::weights::BlockWeights;
 use crate::layout::{Layout, Offload, Sharding};
-use crate::workload::{BaseQuantization, Dtype, Framework, Home, Method, Optimizer, Recipe, Temporaries};
+use crate::workload::{
+    BaseQuantization, Compute, Dtype, Framework, Home, Method, Optimizer, Recipe, Temporaries,
+};
 
 /// Bytes at rest on one rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -90,6 +92,21 @@ pub(super) fn base_bytes(w: &BlockWeights, recipe: &Recipe, width: f64) -> f64 {
     } else {
         w.base() * width
     }
+}
+
+/// Copies of the layers' weights that Transformer Engine quantises in the first micro-batch and keeps,
+/// one for each way a product reads them: forward by rows, the gradient of the input by columns.
+/// Parameters that rest in 8 bits themselves, with their transposes, weigh what 16-bit ones do.
+///
+/// Source: Transformer Engine `module/base.py` (`get_weight_workspace`, `_fp8_workspaces`), the
+/// columns wherever a backward follows; Megatron-Core passes `is_first_microbatch`. MXFP8 has one scale
+/// byte for each 32 elements (OCP Microscaling, section 5.2).
+fn eight_bit_copies(w: &BlockWeights, recipe: &Recipe) -> f64 {
+    if !recipe.transformer_engine_eight_bit() || recipe.runtime.fp8_param_gather {
+        return 0.0;
+    }
+    let scales = if recipe.compute == Compute::Mxfp8 { 1.0 / 32.0 } else { 0.0 };
+    2.0 * (1.0 + scales) * (w.base() - w.tables)
 }
 
 /// DeepSpeed's default `sub_group_size`, in elements.
@@ -221,6 +238,7 @@ impl States {
                 // optimizer divides main weights and moments.
                 s.gradient_width = recipe.reduce_dtype.map_or(4.0, Dtype::bytes);
                 s.gradients = whole * s.gradient_width;
+                s.framework = eight_bit_copies(w, recipe);
             }
             (Framework::Megatron2021, Sharding::None | Sharding::Ddp) => {
                 // Source: Megatron-LM 2021 float16 optimizer: 16-bit gradients and fp32 main ones.

@@ -1,7 +1,7 @@
 //! What DeepSpeed keeps on the host beside offloaded states, and what it swaps on to the node's drives.
 //!
-//! Source: DeepSpeed 0.19 (`stage_1_and_2.py`, `stage3.py`, `swap_tensor/`), traced to the byte
-//! (`tests/data/corpus/oracle_offload.csv`).
+//! Source: DeepSpeed 0.19 (`stage_1_and_2.py`, `stage3.py`, `swap_tensor/`), traced with a file I/O
+//! that counts bytes; the traced cases stand in the tests below.
 
 use super::states::{Divisors, States};
 use super::weights::BlockWeights;

@@ -91,16 +91,16 @@ impl Traffic {
         let ep = layout.expert_parallel as f64;
         let s = layout.sharding;
         let prefetches = recipe.runtime.data_overlap.unwrap_or(Profile::of(recipe).overlaps_data);
-        let gather = recipe.compute.activations().bytes();
+        let gather = if recipe.runtime.fp8_param_gather { 1.0 } else { recipe.compute.activations().bytes() };
         let reduce = recipe.reduce_dtype.map_or_else(
             || match recipe.framework {
                 Framework::Megatron
                 | Framework::Megatron2021
                 | Framework::MegatronDeepSpeed
                 | Framework::DeepSpeed
-                | Framework::Native => gather,
+                | Framework::Native
+                | Framework::Composer => recipe.compute.activations().bytes(),
                 _ if recipe.frozen_base() => recipe.lora.dtype.bytes(),
-                Framework::Composer => gather,
                 _ if s.is_fsdp() => 4.0,
                 _ => recipe.params().bytes(),
             },

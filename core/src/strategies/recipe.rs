@@ -17,6 +17,7 @@ pub fn runtime() -> BoxedStrategy<Runtime> {
         moe_overlap: rarely(any::<bool>()),
         tensor_overlap: rarely(any::<bool>()),
         data_overlap: rarely(any::<bool>()),
+        fp8_param_gather: once_in(4),
         moe_fused: once_in(4),
         moe_capacity_factor: rarely(figure(0.01..=1000.0)),
         moe_imbalance: rarely(figure(1.0..=1000.0)),
@@ -117,11 +118,12 @@ pub fn recipe() -> BoxedStrategy<Recipe> {
         runtime: runtime(),
         on_processor: Just(false),
     });
-    recipe.prop_map(autocast_of_sixteen_bits).boxed()
+    recipe.prop_map(without_contradictions).boxed()
 }
 
-/// There is nothing to cast to where products are in fp32.
-fn autocast_of_sixteen_bits(mut recipe: Recipe) -> Recipe {
+/// There is nothing to cast to where products are in fp32, nothing to gather in 8 bits where none are.
+fn without_contradictions(mut recipe: Recipe) -> Recipe {
+    recipe.runtime.fp8_param_gather &= recipe.transformer_engine_eight_bit();
     if recipe.compute.activations() == Dtype::Fp32 {
         recipe.autocast = recipe.autocast.map(|_| false);
     }

@@ -380,7 +380,20 @@ impl Recipe {
                 "autocast only with a 16-bit or smaller compute format",
             ));
         }
+        if self.runtime.fp8_param_gather && !self.transformer_engine_eight_bit() {
+            return Err(Error::new(
+                "runtime.fp8_param_gather",
+                ErrorCode::Conflict,
+                format!("true with {} under {}", self.compute, self.framework),
+                "8-bit parameters only with compute in fp8 or mxfp8 under megatron",
+            ));
+        }
         Ok(())
+    }
+
+    /// Whether Transformer Engine multiplies in 8 bits from one micro-batch to the next.
+    pub(crate) fn transformer_engine_eight_bit(&self) -> bool {
+        self.framework == Framework::Megatron && matches!(self.compute, Compute::Fp8 | Compute::Mxfp8)
     }
 
     /// Whether PyTorch is declared older than this release.

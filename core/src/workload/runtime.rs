@@ -71,6 +71,9 @@ pub struct Runtime {
     /// Data-parallel and sharded-parameter traffic runs beside compute; none means what the framework
     /// does unasked.
     pub data_overlap: Option<bool>,
+    /// Megatron's parameters rest and travel in 8 bits (`--fp8-param-gather`). Without, Transformer
+    /// Engine keeps copies of the layers' weights in 8 bits beside them.
+    pub fp8_param_gather: bool,
     /// Routing, permutation and weighting of expert tokens run as few fused kernels, token counts
     /// staying on the device.
     pub moe_fused: bool,

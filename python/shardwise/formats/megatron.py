@@ -57,6 +57,8 @@ def arguments(setup: Setup) -> list[str]:
     elif setup.mixed_precision == "fp8":
         flags.append("--bf16")
         out.append(("--fp8-format", "hybrid"))
+        if (setup.recipe.get("runtime") or {}).get("fp8_param_gather"):
+            flags.append("--fp8-param-gather")
     if setup.offloads("optimizer"):
         flags.append("--optimizer-cpu-offload")
     return [word for key, value in out for word in (key, str(value))] + flags
@@ -110,6 +112,9 @@ def read(text: str) -> Found:
         recipe={
             "framework": "megatron",
             "compute": "fp16" if "--fp16" in given else compute,
+            **(
+                {"runtime": {"fp8_param_gather": True}} if "--fp8-param-gather" in given else {}
+            ),
         },
         recomputed=number("--recompute-num-layers")
         if given.get("--recompute-method") == "block"
