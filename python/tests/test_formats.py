@@ -241,7 +241,7 @@ def test_megatron_parameters_in_eight_bits():
     text = formats.export(answer, "megatron")
     assert "--fp8-param-gather" in text
     found = formats.read(text.replace("\\\n", " "), "megatron")
-    assert found["recipe"]["runtime"] == {"fp8_param_gather": True}
+    assert found.recipe["runtime"] == {"fp8_param_gather": True}
 
 
 @pytest.mark.parametrize("name", ["fsdp2", "fsdp2 kept"])
