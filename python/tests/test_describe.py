@@ -233,6 +233,12 @@ def test_a_module_that_reads_values_is_named(kind):
     assert "torch.where" in caught.value.allowed
 
 
+def test_sparse_gradients_are_refused():
+    model = torch.nn.EmbeddingBag(10, 4, sparse=True)
+    with pytest.raises(shardwise.Error, match="sparse=False"):
+        shardwise.describe(model, torch.zeros(2, 3, dtype=torch.long))
+
+
 def test_a_compiled_module_is_described_as_it_is_inside():
     build, kind = ARCHITECTURES["plain"]
     model = build()
