@@ -198,6 +198,54 @@ def test_units_are_the_repeated_blocks():
     assert list(shardwise.torch.find_units(stages)) == ["0.0", "0.1", "1.0", "1.1"]
 
 
+def test_lists_that_nobody_calls_are_no_units():
+    # FSDP refuses a list as a unit: each table is one.
+    class Tables(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.bags = torch.nn.ModuleList(torch.nn.EmbeddingBag(10, 4) for _ in range(2))
+            self.top = torch.nn.Sequential(torch.nn.Linear(4, 1))
+
+    assert list(shardwise.torch.find_units(Tables())) == ["bags.0", "bags.1", "top"]
+
+
+class Chooses(torch.nn.Module):
+    """Its course hangs on what it is given."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.linear(x) if x.sum() > 0 else x
+
+
+class Selects(Chooses):
+    def forward(self, x):
+        return self.linear(x[x[:, 0] > 0])
+
+
+@pytest.mark.parametrize("kind", [Chooses, Selects])
+def test_a_module_that_reads_values_is_named(kind):
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), kind())
+    with pytest.raises(shardwise.Error, match=f"{kind.__name__} reads the values") as caught:
+        shardwise.describe(model, torch.zeros(2, 8))
+    assert "torch.where" in caught.value.allowed
+
+
+def test_sparse_gradients_are_refused():
+    model = torch.nn.EmbeddingBag(10, 4, sparse=True)
+    with pytest.raises(shardwise.Error, match="sparse=False"):
+        shardwise.describe(model, torch.zeros(2, 3, dtype=torch.long))
+
+
+def test_a_compiled_module_is_described_as_it_is_inside():
+    build, kind = ARCHITECTURES["plain"]
+    model = build()
+    compiled = shardwise.describe(torch.compile(model), example(kind, 2))
+    assert compiled == shardwise.describe(model, example(kind, 2))
+
+
 def test_a_module_without_inputs_or_blocks_tells_what_to_do():
     with pytest.raises(shardwise.Error, match="example inputs"):
         shardwise.describe(Decoder())

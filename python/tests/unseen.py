@@ -5,6 +5,7 @@ docs/memory.md): AdamW's second step on one GPU, bytes asked of the allocator.
 """
 
 import dataclasses
+from itertools import pairwise
 
 import torch
 from torch import nn
@@ -291,6 +292,95 @@ class GPT(nn.Module):
         return logits, loss
 
 
+class Scan(nn.Module):
+    """A selective state space whose scan is a sum in logarithms; its products are einsums."""
+
+    def __init__(self, w, n=16):
+        super().__init__()
+        self.d, self.n = 2 * w, n
+        self.norm = nn.RMSNorm(w)
+        self.inp = nn.Linear(w, 2 * self.d, bias=False)
+        self.conv = nn.Conv1d(self.d, self.d, 4, groups=self.d, padding=3)
+        self.x = nn.Linear(self.d, 48 + 2 * n, bias=False)
+        self.dt = nn.Linear(48, self.d)
+        self.a = nn.Parameter(torch.zeros(self.d, n))
+        self.skip = nn.Parameter(torch.ones(self.d))
+        self.out = nn.Linear(self.d, w, bias=False)
+
+    def forward(self, x):
+        y, z = self.inp(self.norm(x)).chunk(2, -1)
+        y = F.silu(self.conv(y.transpose(1, 2))[..., : y.shape[1]]).transpose(1, 2)
+        dt, b, c = self.x(y).split([48, self.n, self.n], -1)
+        dt, a = F.softplus(self.dt(dt)), -torch.exp(self.a)
+        decay = torch.einsum("bld,dn->bldn", dt, a)
+        step = torch.einsum("bld,bln,bld->bldn", dt, b, y)
+        s = decay.cumsum(1).exp()
+        h = (step / (s + 1e-12)).cumsum(1) * s
+        o = torch.einsum("bldn,bln->bld", h, c) + self.skip * y
+        return x + self.out(o * F.silu(z))
+
+
+class StateSpace(nn.Module):
+    def __init__(self, w=512, depth=8, vocab=16000):
+        super().__init__()
+        self.emb = nn.Embedding(vocab, w)
+        self.layers = nn.ModuleList(Scan(w) for _ in range(depth))
+        self.norm = nn.RMSNorm(w)
+        self.head = nn.Linear(w, vocab, bias=False)
+        self.head.weight = self.emb.weight
+
+    def forward(self, i):
+        x = self.emb(i)
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(self.norm(x))
+
+
+def next_token(y):
+    target = torch.zeros(y.shape[0] * (y.shape[1] - 1), dtype=torch.long, device=y.device)
+    return F.cross_entropy(y[:, :-1].flatten(0, 1).float(), target)
+
+
+class Voxels(nn.Sequential):
+    def __init__(self, i, o):
+        super().__init__()
+        for inputs in (i, o):
+            self.append(nn.Conv3d(inputs, o, 3, padding=1))
+            self.append(nn.InstanceNorm3d(o, affine=True))
+            self.append(nn.LeakyReLU(0.01, inplace=True))
+
+
+class UNet3D(nn.Module):
+    """On volumes: a convolution's columns of one sample are larger than what it keeps."""
+
+    def __init__(self, w=(32, 64, 128, 256), classes=4):
+        super().__init__()
+        self.enc = nn.ModuleList(Voxels(a, b) for a, b in zip((1, *w), w, strict=False))
+        self.up = nn.ModuleList(nn.ConvTranspose3d(b, a, 2, 2) for a, b in pairwise(w))
+        self.dec = nn.ModuleList(Voxels(2 * a, a) for a in w[:-1])
+        self.head = nn.Conv3d(w[0], classes, 1)
+
+    def forward(self, x):
+        skips = []
+        for i, e in enumerate(self.enc):
+            x = e(x)
+            if i + 1 < len(self.enc):
+                skips.append(x)
+                x = F.max_pool3d(x, 2)
+        for u, d in zip(reversed(self.up), reversed(self.dec), strict=True):
+            x = d(torch.cat([u(x), skips.pop()], 1))
+        return self.head(x)
+
+
+def overlap(y):
+    p = y.softmax(1)
+    t = torch.zeros_like(p)
+    inter = (p * t).sum((2, 3, 4))
+    dice = 1 - ((2 * inter + 1) / (p.sum((2, 3, 4)) + t.sum((2, 3, 4)) + 1)).mean()
+    target = torch.zeros(y.shape[0], *y.shape[2:], dtype=torch.long, device=y.device)
+    return dice + F.cross_entropy(y, target)
+
+
 def ids(b, s, n=2):
     return torch.zeros(b, s, dtype=torch.long)
 
@@ -329,6 +419,8 @@ UNSEEN = {
     "vae": (VAE, lambda b: ((image(b, 3, 64),), {}), 2, 64, vae_loss),
     "vit": (ViT, lambda b: ((image(b),), {}), 2, 32, None),
     "gpt": (GPT, lambda b: ((ids(b, 256), ids(b, 256)), {}), 2, 16, lambda o: o[1]),
+    "state space": (StateSpace, lambda b: ((ids(b, 512),), {}), 1, 4, next_token),
+    "unet3d": (UNet3D, lambda b: ((torch.zeros(b, 1, 64, 64, 64),), {}), 1, 4, overlap),
 }
 
 PEAKS = {
@@ -339,5 +431,7 @@ PEAKS = {
     "gnn": {"fp32": 552582324, "autocast": 294453376, "bf16": 287554880},
     "vae": {"fp32": 260786768, "autocast": 211313226, "bf16": 147172660},
     "gpt": {"fp32": 1927096328, "autocast": 1431087260, "bf16": 993187988},
+    "state space": {"fp32": 8150364168, "autocast": 6312800264, "bf16": 4188034056},
+    "unet3d": {"fp32": 3635933256, "autocast": 1905802952, "bf16": 1856785444},
 }
 """Bytes by number formats. (A recurrent layer under autocast runs in cuDNN, which was not there.)"""

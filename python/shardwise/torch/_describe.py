@@ -80,7 +80,8 @@ def describe(
 
     A Transformers model of a family that the core knows is read from its config. Any other module
     is traced: give it inputs to be called with, whose first dimension is the batch. Nothing is
-    computed and no memory is taken.
+    computed and no memory is taken. A module that ``torch.compile`` wraps is described as it runs
+    eagerly: compiled kernels keep fewer tensors, so that the need is an upper bound.
 
     Args:
         model: an ``nn.Module``, a Transformers or PEFT model, or a Transformers config.
@@ -97,6 +98,7 @@ def describe(
     """
     if not isinstance(model, nn.Module):
         return _from_config(model, name)
+    model = _eager(model)
     base, recipe = adapters(model)
     config = getattr(base, "config", None)
     known = _known(config, model, recipe)
@@ -142,6 +144,17 @@ def _describe(
         recipe=recipe,
         tokens=tokens if spec["model_type"] == "traced" else None,
     )
+
+
+def _eager(model: nn.Module) -> nn.Module:
+    """What ``torch.compile`` or a data-parallel wrapper holds inside."""
+    while True:
+        inner = getattr(model, "_orig_mod", None)
+        if inner is None and isinstance(model, nn.parallel.DistributedDataParallel):
+            inner = model.module
+        if not isinstance(inner, nn.Module):
+            return model
+        model = inner
 
 
 def _from_config(config: object, name: str | None) -> Description:

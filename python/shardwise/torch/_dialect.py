@@ -41,7 +41,11 @@ _FP32 = (
     "softplus",
     "layer_norm",
     "native_layer_norm",
+    "rms_norm",
     "group_norm",
+    "frobenius_norm.dim",
+    "nuclear_norm",
+    "nuclear_norm.dim",
     "cosine_similarity",
     "poisson_nll_loss",
     "cosine_embedding_loss",
@@ -67,12 +71,17 @@ _FP32 = (
     "norm.Scalar",
     "norm.ScalarOpt_dim",
     "upsample_nearest1d",
+    "_upsample_nearest_exact1d",
     "upsample_nearest2d",
+    "_upsample_nearest_exact2d",
     "upsample_nearest3d",
+    "_upsample_nearest_exact3d",
     "upsample_linear1d",
     "upsample_bilinear2d",
+    "_upsample_bilinear2d_aa",
     "upsample_trilinear3d",
     "upsample_bicubic2d",
+    "_upsample_bicubic2d_aa",
 )
 """Autocast hands these fp32. Source: PyTorch 2.15 aten/src/ATen/autocast_mode.h, AT_FORALL_FP32."""
 
@@ -85,6 +94,7 @@ _FP32_RESULT = (
     "cumsum",
     "linalg_vector_norm",
     "linalg_matrix_norm",
+    "linalg_matrix_norm.str_ord",
     "sum",
     "sum.dim_IntList",
 )
@@ -105,27 +115,34 @@ _WIDEST = (
 )
 """These take the widest type among their inputs. Source: the same, AT_FORALL_PROMOTE."""
 
-_NARROW = ("prelu", "addmv", "addr", "mv")
+_NARROW = (
+    "convolution",
+    "einsum",
+    "chain_matmul",
+    "linalg_multi_dot",
+    "rnn_tanh_cell",
+    "rnn_relu_cell",
+    "prelu",
+    "addmv",
+    "addr",
+    "mv",
+)
 """These run in 16 bits, though not on the CPU. Source: the same, AT_FORALL_LOWER_PRECISION_FP."""
 
-_AS_THEY_ARE = (
-    "cross_entropy_loss",
-    "avg_pool3d",
-    "max_pool3d",
-    "adaptive_avg_pool3d",
-    "reflection_pad1d",
-    "reflection_pad2d",
-    "replication_pad1d",
-    "replication_pad2d",
-    "replication_pad3d",
-    "trace",
-)
-"""These the CPU's autocast hands fp32, the GPU's does not."""
+
+def _as_they_are() -> Iterator[str]:
+    """What only the CPU's autocast casts: losses, poolings, transforms, solvers."""
+    has = torch._C._dispatch_has_kernel_for_dispatch_key  # noqa: SLF001 - no public list of kernels
+    for name in torch._C._dispatch_get_all_op_names():  # noqa: SLF001 - as above
+        own = name.startswith("aten::") and has(name, "AutocastCPU")
+        if own and not has(name, "AutocastCUDA"):
+            yield name.removeprefix("aten::")
 
 
 @contextlib.contextmanager
 def cuda_dialect() -> Iterator[None]:
     """Until its end, the CPU's operations call what the GPU's do."""
+    as_they_are = list(_as_they_are())
     library: Any = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
     with warnings.catch_warnings():
         # That a kernel of the CPU is overridden is the point.
@@ -133,7 +150,7 @@ def cuda_dialect() -> Iterator[None]:
         for name, cast in _casts():
             op = _overload(name)
             library.impl(name, _below_autocast(op, cast), "AutocastCPU")
-        for name in _AS_THEY_ARE:
+        for name in as_they_are:
             library.impl(name, torch.library.fallthrough_kernel, "AutocastCPU")
         for name, kernel in _KERNELS.items():
             library.impl(name, kernel, "AutogradCPU")
@@ -244,6 +261,42 @@ class _Cell(torch.autograd.Function):
         gates = [torch.empty_like(it) for it in (first, second)]
         sums = [None if b is None else gates[0].sum(0) for b in biases]
         return *gates, torch.empty_like(hidden), None, *sums
+
+
+class _RmsNorm(torch.autograd.Function):
+    """The fused norm keeps its input and one number a row. Source: aten layer_norm_kernel.cu."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: torch.Tensor, shape: list[int], weight: torch.Tensor | None
+    ) -> torch.Tensor:
+        out, _, scale = torch.native_layer_norm(x, shape, weight, None, 0.0)
+        ctx.save_for_backward(x, scale.float(), weight)
+        ctx.shape = shape
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        x, scale, weight = ctx.saved_tensors
+        wanted = [ctx.needs_input_grad[0], ctx.needs_input_grad[2], False]
+        to_x, to_weight, _ = _ATEN.native_layer_norm_backward(
+            grads[0], x, ctx.shape, scale, scale, weight, None, wanted
+        )
+        return to_x, None, to_weight
+
+
+def _rms_norm(
+    x: torch.Tensor,
+    shape: list[int],
+    weight: torch.Tensor | None = None,
+    eps: float | None = None,
+) -> torch.Tensor:
+    """Fused where the weight has its input's type. Source: aten layer_norm.cpp, rms_norm_symint."""
+    if weight is None or weight.dtype == x.dtype:
+        made: torch.Tensor = _RmsNorm.apply(x, shape, weight)
+        return made
+    wide = x.float()
+    return (wide * (wide.square().mean(-1, keepdim=True) + 1.0).rsqrt() * weight).to(x.dtype)
 
 
 def _dropout(x: torch.Tensor, p: float, train: bool) -> torch.Tensor:
@@ -391,6 +444,7 @@ def _recurrent(kind: str) -> Callable[..., tuple[torch.Tensor, ...]]:
 
 _KERNELS: dict[str, Callable[..., Any]] = {
     "dropout": _dropout,
+    "rms_norm": _rms_norm,
     "scaled_dot_product_attention": _attention,
     "gru_cell": _gru_cell,
     "lstm_cell": _lstm_cell,

@@ -16,6 +16,7 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from .._error import Error
 from ._products import product
 from ._temporaries import NONE, Temporary, temporary
 
@@ -113,6 +114,9 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def add(self, tensor: torch.Tensor) -> None:
         """Takes a tensor's storage in, until it is let go."""
+        if tensor.layout is not torch.strided:
+            given, allowed = str(tensor.layout), "dense tensors: embeddings with sparse=False"
+            raise Error.of("model", "conflict", given, allowed)
         storage = tensor.untyped_storage()
         key = storage._cdata  # noqa: SLF001 - its identity
         if key in self._known:

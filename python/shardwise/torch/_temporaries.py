@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+WORKSPACE = 32 * 2**20
+"""Of a cuBLAS product. Source: as the core's ``GEMM_WORKSPACE``."""
+
+
 @dataclass(frozen=True)
 class Temporary:
     """Taken and given back by one operation."""
@@ -49,17 +53,33 @@ def _with_bias(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
     return Temporary(_product(args[1:], made).size, 1 / 32 if args[0].dim() == 1 else 1.0)
 
 
-def _convolved(weight: torch.Tensor, groups: int) -> Temporary:
-    # One filter a channel is no matrix product. (cuDNN's workspace is of its choice: as cuBLAS's.)
-    return NONE if groups > 1 and weight.shape[1] == 1 else Temporary(workspaces=1.0)
+def _convolved(weight: torch.Tensor, pixels: torch.Tensor, groups: int, plain: bool) -> Temporary:
+    """The columns of one sample, as PyTorch's own kernels lay them out beside a product.
+
+    cuDNN's workspace is of its choice and not public; this stands for it.
+    Source: aten/src/ATen/native/cuda/ConvolutionMM2d.cu, native/vol2col.h.
+    """
+    if groups > 1 and weight.shape[1] == 1:
+        # One filter a channel is no matrix product.
+        return NONE
+    columns = 0 if plain else prod(weight.shape[1:]) * prod(pixels.shape[2:])
+    return Temporary(columns * weight.element_size(), workspaces=1.0)
+
+
+def _is_plain(weight: torch.Tensor, stride: list[int], padding: list[int]) -> bool:
+    """Whether a flat kernel of one pixel takes its input as it is."""
+    flat = len(stride) < 3
+    return flat and prod(weight.shape[2:]) == prod(stride) == 1 and not any(padding)
 
 
 def _convolution(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
-    return _convolved(args[1], args[8])
+    pixels = args[0] if args[6] else made[0]
+    return _convolved(args[1], pixels, args[8], _is_plain(args[1], args[3], args[4]))
 
 
 def _convolution_backward(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
-    return _convolved(args[2], args[9])
+    pixels = args[1] if args[7] else args[0]
+    return _convolved(args[2], pixels, args[9], _is_plain(args[2], args[4], args[5]))
 
 
 def _sum(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:

@@ -15,13 +15,23 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensorMode,
+)
+from torch.nn.modules.module import (
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+)
 from torch.utils import _pytree as pytree
 from torch.utils.checkpoint import checkpoint
 
+from .._error import Error
 from ._dialect import cuda_dialect
 from ._fake import batched, fake_copy
 from ._meter import Instant, Meter, Part
+from ._temporaries import WORKSPACE
 from ._units import Units, find_units
 
 Loss = Callable[[Any], torch.Tensor]
@@ -97,7 +107,8 @@ def trace(
             model, example, loss, units, regime, times, recomputed=recomputed, on_gpu=on_gpu
         )
 
-    with cuda_dialect() if on_gpu else contextlib.nullcontext():
+    dialect = cuda_dialect() if on_gpu else contextlib.nullcontext()
+    with dialect, _values_are_unknown(model):
         steps = {
             regime.name: [step(regime, n, again) for again in (False, True) for n in (1, 2)]
             for regime in REGIMES
@@ -123,6 +134,40 @@ def trace(
         block["regimes"] = {name: _regime(of, i, scale) for name, of in traced.items()}
         blocks.append(block)
     return blocks
+
+
+@contextlib.contextmanager
+def _values_are_unknown(model: nn.Module) -> Iterator[None]:
+    """A step that reads values cannot be traced; says in which module, and what to do.
+
+    The innermost module whose forward ran is the one that asked.
+    """
+    inside: list[nn.Module] = []
+
+    def enter(module: nn.Module, _: object) -> None:
+        inside.append(module)
+
+    def leave(module: nn.Module, _: object, __: object) -> None:
+        inside.pop()
+
+    hooks = [
+        register_module_forward_pre_hook(enter),
+        register_module_forward_hook(leave),
+    ]
+    try:
+        yield
+    except (DataDependentOutputException, DynamicOutputShapeException) as cause:
+        where = type(inside[-1]).__name__ if inside else f"the loss of {type(model).__name__}"
+        raise Error.of(
+            "model",
+            "conflict",
+            f"{where} reads the values of a tensor ({cause.func})",
+            "a forward whose course and shapes do not depend on values: take a fixed capacity, a "
+            "mask or torch.where in its place, or describe the module with that branch fixed",
+        ) from cause
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 @dataclass(frozen=True)
@@ -331,7 +376,9 @@ def _peaks(small: Part, large: Part, scale: _Scale) -> dict[str, Any]:
     def line(a: Instant, b: Instant, others: int) -> list[float]:
         finished, rows = float(a.finished - others), a.also.rows / (scale.batch * scale.tokens)
         taken = (b.also.size - a.also.size) / (scale.batch * scale.tokens)
-        figures = [finished, a.also.workspaces, float(a.also.columns), rows, taken]
+        # What a kernel takes whatever the batch, counted in workspaces.
+        fixed = max(2 * a.also.size - b.also.size, 0) / WORKSPACE
+        figures = [finished, a.also.workspaces + fixed, float(a.also.columns), rows, taken]
         return [*above(a.alive, b.alive), *figures]
 
     forward = [line(a, b, 0) for a, b in _pairs(small.forward, large.forward)]
@@ -349,11 +396,12 @@ def _pairs(small: list[Instant], large: list[Instant]) -> list[tuple[Instant, In
         return list(zip(small, large, strict=True))
     if not small or not large:
         return []
-    return [(max(small, key=_alive), max(large, key=_alive))]
+    return [(max(small, key=_fullness), max(large, key=_fullness))]
 
 
-def _alive(instant: Instant) -> int:
-    return instant.alive
+def _fullness(instant: Instant) -> float:
+    also = instant.also
+    return instant.alive + also.size + also.workspaces * WORKSPACE
 
 
 GRADIENT_WIDTHS = (0, 2, 4)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -30,9 +30,18 @@ def find_units(model: nn.Module, units: Units = None) -> dict[str, nn.Module]:
     blocks = _outermost(_repeated(model))
     return blocks or {
         name: child
-        for name, child in model.named_children()
-        if not _is_primitive(child) and _parameters(child) > 0
+        for name, child in _callable(model)
+        if _parameters(child) > 0 and ("." in name or not _is_primitive(child))
     }
+
+
+def _callable(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    """The children; of those that are mere lists, which nobody calls, their entries."""
+    for name, child in model.named_children():
+        if type(child).__name__ in {"ModuleList", "ModuleDict"}:
+            yield from ((f"{name}.{key}", entry) for key, entry in child.named_children())
+        elif type(child).__name__ not in {"ParameterList", "ParameterDict"}:
+            yield name, child
 
 
 def _repeated(model: nn.Module) -> dict[str, nn.Module]:
