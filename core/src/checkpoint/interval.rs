@@ -30,6 +30,14 @@ pub fn young(delta: Seconds, m: Seconds) -> Seconds {
 /// Daly's first-order interval: sqrt(2 delta (M + R)) - delta.
 ///
 /// Source: Daly 2006, doi 10.1016/j.future.2004.11.016.
+///
+/// ```
+/// use shardwise::Seconds;
+/// use shardwise::checkpoint::daly_first_order;
+/// let s = |x: f64| Seconds::new(x).unwrap();
+/// // sqrt(2 x 60 x 11,100) - 60.
+/// assert_eq!(daly_first_order(s(60.0), s(300.0), s(10_800.0)).get().round(), 1094.0);
+/// ```
 #[must_use]
 pub fn daly_first_order(delta: Seconds, r: Seconds, m: Seconds) -> Seconds {
     Seconds::of((2.0 * delta.get() * (m + r).get()).sqrt() - delta.get()).max(Seconds::ZERO)
@@ -137,7 +145,7 @@ pub fn lambert_w0(x: f64) -> f64 {
 /// assert!((free / optimum(delta, m) - 1.0).abs() < 1e-6);
 /// // At 72 USD an hour a fee of 5 USD a save is like 250 s more of stall.
 /// let dear = optimum_for_money(delta, r, m, price, Usd::new(5.0).unwrap());
-/// assert!(dear > free * 2.0);
+/// assert_eq!(dear.get().round(), 2371.0);
 /// ```
 #[must_use]
 pub fn optimum_for_money(delta: Seconds, r: Seconds, m: Seconds, price: UsdPerSecond, fee: Usd) -> Seconds {
@@ -252,7 +260,8 @@ pub struct TwoLevelPlan {
 /// let one = two_level(s(60.0), s(60.0), 0.0, s(10_800.0));
 /// let two = two_level(s(3.0), s(60.0), 0.8, s(10_800.0));
 /// assert!(two.lost < 0.7 * one.lost);
-/// assert!(two.near < two.far);
+/// assert_eq!((two.near.get().round(), two.far.get().round()), (285.0, 2546.0));
+/// assert!((two.lost - 0.068_222).abs() < 1e-6);
 /// ```
 #[must_use]
 pub fn two_level(near_delta: Seconds, far_delta: Seconds, recoverable: f64, m: Seconds) -> TwoLevelPlan {

@@ -114,10 +114,10 @@ impl Nvme {
             ("runtime.nvme.sub_group_size", self.sub_group_size),
             ("runtime.nvme.param_buffer_count", self.param_buffer_count),
             ("runtime.nvme.param_buffer_size", self.param_buffer_size),
-            ("runtime.nvme.max_in_cpu", self.max_in_cpu),
         ] {
-            in_range(name, or(value, 0.0), 0.0, 1e13)?;
+            in_range(name, or(value, 1.0), 1.0, 1e13)?;
         }
+        in_range("runtime.nvme.max_in_cpu", or(self.max_in_cpu, 0.0), 0.0, 1e13)?;
         in_range("runtime.nvme.read_gb_s", self.read_gb_s.unwrap_or(1.0), 1e-3, 1e4)?;
         in_range("runtime.nvme.write_gb_s", self.write_gb_s.unwrap_or(1.0), 1e-3, 1e4)?;
         Ok(())

@@ -46,14 +46,14 @@ def load(text: str, field: str = "config") -> dict[str, Any]:
     """Reads YAML; JSON is YAML too. Anything beyond JSON needs PyYAML."""
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         try:
             import yaml
         except ImportError as e:
             raise Error.of(field, "syntax", "YAML", "JSON, or install PyYAML") from e
         try:
             value = yaml.safe_load(text)
-        except yaml.YAMLError as e:
+        except (yaml.YAMLError, ValueError, RecursionError) as e:
             raise Error.of(field, "syntax", e, "YAML text") from e
     if not isinstance(value, dict):
         raise Error.of(field, "wrong_type", type(value).__name__, "a mapping")

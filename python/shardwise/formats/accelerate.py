@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _yaml, deepspeed
+from ._given import section, whole
 from ._setup import FSDP1, NVME_PATH, ZERO, Found, Setup
 
 _RESHARD = {"default": True, "always": True, "never": False}
@@ -94,9 +95,9 @@ def read(text: str) -> Found:
     layout: dict[str, Any] = {}
     accumulation = None
     if kind == "FSDP":
-        layout = _read_fsdp(given.get("fsdp_config") or {}, given.get("parallelism_config") or {})
+        layout = _read_fsdp(section(given, "fsdp_config"), section(given, "parallelism_config"))
     elif kind == "DEEPSPEED":
-        plugin = given.get("deepspeed_config") or {}
+        plugin = section(given, "deepspeed_config")
         layout = deepspeed.layout_of(plugin.get("zero_stage", 0), plugin)
         accumulation = plugin.get("gradient_accumulation_steps")
         recipe["framework"] = "deepspeed"
@@ -116,12 +117,13 @@ def _compute(precision: str) -> str:
 
 def _read_fsdp(config: dict[str, Any], parallelism: dict[str, Any]) -> dict[str, Any]:
     reshard = config.get("fsdp_reshard_after_forward", True)
-    if int(config.get("fsdp_version", 1)) == 2:
+    if whole("fsdp_config.fsdp_version", config.get("fsdp_version", 1)) == 2:
         layout: dict[str, Any] = {
             "sharding": "fsdp2",
-            "reshard_after_forward": "never" if reshard in {False, "false"} else "default",
+            "reshard_after_forward": "never" if str(reshard).lower() == "false" else "default",
         }
-        replicas = parallelism.get("parallelism_config_dp_replicate_size", 1)
+        replicate = "parallelism_config_dp_replicate_size"
+        replicas = whole(replicate, parallelism.get(replicate, 1))
         if replicas > 1:
             layout["data_parallel_replicate"] = replicas
     else:
@@ -134,7 +136,7 @@ def _read_fsdp(config: dict[str, Any], parallelism: dict[str, Any]) -> dict[str,
             "HYBRID_SHARD",
             "HYBRID_SHARD_ZERO2",
         )
-        named = by_number[int(named) - 1] if named.isdigit() else named
+        named = dict(zip("12345", by_number, strict=True)).get(named, named)
         layout = {"sharding": names.get(named, "FULL_SHARD")}
     if config.get("fsdp_activation_checkpointing"):
         layout["recompute"] = "full"

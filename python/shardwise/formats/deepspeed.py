@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import _yaml
+from ._given import section, whole
 from ._setup import NVME_PATH, ZERO, Found, Setup
 
 OFFLOADED = {"optimizer": "offload_optimizer", "param": "offload_param"}
@@ -68,19 +69,19 @@ def _swapping(zero: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(section, Mapping) and section.get("device") == "nvme":
             for ours, theirs in SWAPPING[what].items():
                 value = section.get(theirs)
-                if isinstance(value, float):
-                    value = int(value)
-                if isinstance(value, int):
+                if isinstance(value, bool):
                     out[ours] = value
+                elif isinstance(value, (int, float)):
+                    out[ours] = whole(f"{key}.{theirs}", value)
             if isinstance(size := zero.get("sub_group_size"), (int, float)):
-                out["sub_group_size"] = int(size)
+                out["sub_group_size"] = whole("sub_group_size", size)
     return out
 
 
 def layout_of(stage: object, zero: Mapping[str, Any]) -> dict[str, Any]:
     """The layout of a ZeRO stage with its offloads."""
     strategies = {number: name for name, number in ZERO.items()}
-    layout: dict[str, Any] = {"sharding": strategies.get(int(str(stage)), "ddp")}
+    layout: dict[str, Any] = {"sharding": strategies.get(whole("stage", stage), "ddp")}
     offload = []
     for what, key in OFFLOADED.items():
         section = zero.get(key)
@@ -103,13 +104,13 @@ def read(text: str) -> Found:
         value = given.get(key)
         return value if isinstance(value, int) else None
 
-    zero = given.get("zero_optimization") or {}
+    zero = section(given, "zero_optimization")
     layout = layout_of(zero.get("stage", 0), zero)
     if (micro := number("train_micro_batch_size_per_gpu")) is not None:
         layout["micro_batch"] = micro
     recipe: dict[str, Any] = {"framework": "deepspeed", "compute": "fp32"}
     for name in ("bf16", "fp16"):
-        if (given.get(name) or {}).get("enabled") in {True, "auto"}:
+        if section(given, name).get("enabled") in (True, "auto"):
             recipe["compute"] = name
             break
     if swapping := _swapping(zero):

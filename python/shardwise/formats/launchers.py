@@ -12,6 +12,7 @@ from typing import Any
 
 from .._error import Error
 from . import _yaml
+from ._given import section, whole
 from ._setup import Found, Setup
 
 
@@ -39,13 +40,13 @@ def read_torchrun(text: str) -> Found:
     16
     """
     nodes, each = _option(text, "nnodes") or "1", _option(text, "nproc[-_]per[-_]node")
-    if each is None or not each.isdigit():
+    if each is None or not each.isdecimal():
         raise Error.of("config", "missing_field", each or "nothing", "a number of --nproc-per-node")
     # Of an elastic range the most counts.
     most = nodes.split(":")[-1]
-    if not most.isdigit():
+    if not most.isdecimal():
         raise Error.of("config", "wrong_type", nodes, "a number of --nnodes")
-    return Found(world=int(most) * int(each))
+    return Found(world=whole("nnodes", most) * whole("nproc-per-node", each))
 
 
 def _option(text: str, name: str, start: str = "--") -> str | None:
@@ -86,9 +87,9 @@ def read_slurm(text: str) -> Found:
     each = _option(directives, "gpus-per-node") or _option(directives, "gres")
     # As 8, h100:8 or gpu:h100:8; of a range of nodes the most counts.
     gpus, most = (each or "").split(":")[-1], nodes.split("-")[-1]
-    if not gpus.isdigit() or not most.isdigit():
+    if not gpus.isdecimal() or not most.isdecimal():
         raise Error.of("config", "missing_field", each or "nothing", "--gpus-per-node or --gres")
-    return Found(world=int(most) * int(gpus))
+    return Found(world=whole("nodes", most) * whole("gpus-per-node", gpus))
 
 
 _SKY_NAMES = {
@@ -140,15 +141,15 @@ def skypilot(setup: Setup, script: str = "train.py") -> str:
 def read_skypilot(text: str) -> Found:
     """The machines of a task."""
     task = _yaml.load(text)
-    resources = task.get("resources") or {}
-    nodes = int(task.get("num_nodes") or 1)
+    resources = section(task, "resources")
+    nodes = whole("num_nodes", task.get("num_nodes") or 1)
     wanted = resources.get("accelerators")
     if isinstance(wanted, dict) and len(wanted) == 1:
         wanted = ":".join(str(part) for part in next(iter(wanted.items())))
     if not isinstance(wanted, str):
         raise Error.of("config", "missing_field", wanted, "resources.accelerators, as H100:8")
     name, _, count = wanted.partition(":")
-    gpus = int(float(count or 1))
+    gpus = whole("resources.accelerators", count or 1)
     rows = {theirs: ours for ours, theirs in _SKY_NAMES.items()}
     cluster: dict[str, Any] = {
         "accelerator": rows.get(name, name),

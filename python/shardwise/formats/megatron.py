@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from math import ceil
 from typing import Any
 
 from .._error import Error
+from . import _given
 from ._setup import Found, Setup
 
 
@@ -78,7 +78,7 @@ def write(setup: Setup) -> str:
 
 def read(text: str) -> Found:
     """What a line of arguments says."""
-    words = shlex.split(text.replace("\\\n", " "), comments=True)
+    words = _given.words(text)
     given: dict[str, Any] = {}
     for i, word in enumerate(words):
         if not word.startswith("--"):
@@ -88,7 +88,7 @@ def read(text: str) -> Found:
         given[key] = value if equals else True if following.startswith("--") else following
 
     def number(key: str, default: int | None = None) -> int | None:
-        return int(given[key]) if key in given else default
+        return _given.whole(key, given[key]) if key in given else default
 
     distributed = "--use-distributed-optimizer" in given
     chunks = number("--num-virtual-stages-per-pipeline-rank", 1)
@@ -112,9 +112,7 @@ def read(text: str) -> Found:
         recipe={
             "framework": "megatron",
             "compute": "fp16" if "--fp16" in given else compute,
-            **(
-                {"runtime": {"fp8_param_gather": True}} if "--fp8-param-gather" in given else {}
-            ),
+            **({"runtime": {"fp8_param_gather": True}} if "--fp8-param-gather" in given else {}),
         },
         recomputed=number("--recompute-num-layers")
         if given.get("--recompute-method") == "block"

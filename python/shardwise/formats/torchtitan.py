@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._error import Error
+from ._given import whole
 from ._setup import Found, Setup
 
 _SCHEDULES = {
@@ -79,7 +80,7 @@ def read(text: str) -> Found:
     """What a Python file of such dataclasses says; nothing in it is run."""
     try:
         tree = ast.parse(text)
-    except SyntaxError as e:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
         raise Error.of("config", "syntax", e, "Python text") from e
     calls: dict[str, dict[str, Any]] = {}
     names: set[str] = set()
@@ -94,9 +95,13 @@ def read(text: str) -> Found:
             }
     training = calls.get("TrainingConfig", {})
     parallel = calls.get("ParallelismConfig", {})
-    replicate = parallel.get("data_parallel_replicate_degree", 1)
-    shard = parallel.get("data_parallel_shard_degree", -1)
-    tensor = parallel.get("tensor_parallel_degree", 1)
+
+    def degree(name: str, default: int) -> int:
+        return whole(name, parallel.get(name, default))
+
+    replicate = degree("data_parallel_replicate_degree", 1)
+    shard = degree("data_parallel_shard_degree", -1)
+    tensor = degree("tensor_parallel_degree", 1)
     schedules = {theirs: ours for ours, theirs in _SCHEDULES.items()}
     layout: dict[str, Any] = {
         "sharding": "fsdp2" if shard != 1 else "ddp" if replicate > 1 else "none",
@@ -105,12 +110,12 @@ def read(text: str) -> Found:
         "reshard_after_forward": parallel.get("fsdp_reshard_after_forward", "default"),
         "tensor_parallel": tensor,
         "sequence_parallel": tensor > 1 and parallel.get("enable_sequence_parallel", True),
-        "pipeline_parallel": parallel.get("pipeline_parallel_degree", 1),
+        "pipeline_parallel": degree("pipeline_parallel_degree", 1),
         "pipeline_schedule": schedules.get(
             parallel.get("pipeline_parallel_schedule", "1F1B"), "1f1b"
         ),
-        "context_parallel": parallel.get("context_parallel_degree", 1),
-        "expert_parallel": parallel.get("expert_parallel_degree", 1),
+        "context_parallel": degree("context_parallel_degree", 1),
+        "expert_parallel": degree("expert_parallel_degree", 1),
         "micro_batch": training.get("local_batch_size", 8),
         "recompute": "full"
         if "FullAC" in names
@@ -121,14 +126,20 @@ def read(text: str) -> Found:
     if training.get("enable_cpu_offload"):
         layout["offload"] = ["param", "gradient", "optimizer"]
     params = {theirs: ours for ours, theirs in _DTYPES.items()}
-    compute = training.get("mixed_precision_param", "bfloat16")
-    batch = training.get("global_batch_size", -1)
+
+    def dtype(name: str, default: str) -> str:
+        said = training.get(name, default)
+        if said not in params:
+            raise Error.of(f"config.{name}", "unknown_name", str(said)[:60], ", ".join(params))
+        return params[said]
+
+    batch = whole("global_batch_size", training.get("global_batch_size", -1))
     return Found(
         layout=layout,
         recipe={
             "framework": "torchtitan",
-            "params_dtype": params[training.get("dtype", "float32")],
-            "compute": params[compute],
+            "params_dtype": dtype("dtype", "float32"),
+            "compute": dtype("mixed_precision_param", "bfloat16"),
         },
         seq_len=training.get("seq_len", 2048),
         global_batch=batch if batch > 0 else None,

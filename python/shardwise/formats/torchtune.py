@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Any
 
+from ._given import whole, words
 from ._setup import Found, Setup
 
 
@@ -37,7 +37,7 @@ def _value(value: object) -> str:
 
 def read(text: str) -> Found:
     """What overrides say."""
-    pairs = (word.partition("=") for word in shlex.split(text, comments=True))
+    pairs = (word.partition("=") for word in words(text))
     given = {key: value for key, equals, value in pairs if equals}
 
     def on(key: str, default: bool = False) -> bool:
@@ -46,24 +46,27 @@ def read(text: str) -> Found:
     distributed = any(key.startswith(("fsdp_", "data_parallel_")) for key in given)
     layout: dict[str, Any] = {
         "sharding": "fsdp2" if distributed else "none",
-        "micro_batch": int(given.get("batch_size", 1)),
+        "micro_batch": whole("batch_size", given.get("batch_size", 1)),
         "recompute": "full" if on("enable_activation_checkpointing") else "none",
     }
     if distributed:
         layout["reshard_after_forward"] = (
             "default" if on("fsdp_reshard_after_forward", default=True) else "never"
         )
-        layout["data_parallel_replicate"] = int(given.get("data_parallel_replicate_dim", 1))
+        replicate = "data_parallel_replicate_dim"
+        layout["data_parallel_replicate"] = whole(replicate, given.get(replicate, 1))
     offload = ["param", "gradient", "optimizer"] if on("fsdp_cpu_offload") else []
     if on("enable_activation_offloading"):
         offload.append("activation")
     if offload:
         layout["offload"] = offload
-    dtype = given.get("dtype", "bf16")
+    dtype, longest = given.get("dtype", "bf16"), given.get("tokenizer.max_seq_len")
     return Found(
         layout=layout,
         # torchtune keeps the parameters in the format it computes in.
         recipe={"framework": "torchtune", "compute": dtype, "params_dtype": dtype},
-        seq_len=int(given["tokenizer.max_seq_len"]) if "tokenizer.max_seq_len" in given else None,
-        gradient_accumulation=int(given.get("gradient_accumulation_steps", 1)),
+        seq_len=None if longest is None else whole("tokenizer.max_seq_len", longest),
+        gradient_accumulation=whole(
+            "gradient_accumulation_steps", given.get("gradient_accumulation_steps", 1)
+        ),
     )

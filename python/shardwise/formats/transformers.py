@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from . import _yaml, deepspeed
+from ._given import section, whole
 from ._setup import FSDP1, ZERO, Found, Setup
 
 _OPTIMIZERS = {
@@ -80,7 +81,7 @@ def read(text: str) -> Found:
     if (given.get("optim") or "adamw_torch_fused") in _OPTIMIZERS.values():
         names = {theirs: ours for ours, theirs in _OPTIMIZERS.items()}
         recipe["optimizer"] = names[given.get("optim") or "adamw_torch_fused"]
-    config = given.get("fsdp_config") or {}
+    config = section(given, "fsdp_config")
     if isinstance(given.get("deepspeed"), dict):
         inner = deepspeed.read(json.dumps(given["deepspeed"]))
         layout = {**layout, **inner.layout}
@@ -103,6 +104,6 @@ def read(text: str) -> Found:
 def _read_fsdp(config: dict[str, Any]) -> dict[str, Any]:
     reshard = config.get("reshard_after_forward", True)
     names = {theirs: ours for ours, theirs in FSDP1.items()}
-    if int(config.get("version", 2)) == 1:
+    if whole("fsdp_config.version", config.get("version", 2)) == 1:
         return {"sharding": names.get(str(reshard).upper(), "FULL_SHARD")}
     return {"sharding": "fsdp2", "reshard_after_forward": "default" if reshard else "never"}
