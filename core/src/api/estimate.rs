@@ -212,12 +212,18 @@ impl<'a> Workplace<'a> {
         let capacity = self.cluster.memory;
         let headroom = capacity - memory.needed;
         let (needed, likely) = (memory.needed, &memory.needed_interval80);
-        let drives = memory.nvme.total() * f64::from(self.cluster.gpus_per_node);
-        let full = self.cluster.nvme.filter(|&room| drives > room);
+        let node = f64::from(self.cluster.gpus_per_node);
+        let beside = [
+            (self.cluster.host_memory, memory.host.total() * node, "host memory"),
+            (self.cluster.nvme, memory.nvme.total() * node, "NVMe"),
+        ];
+        let full = beside
+            .iter()
+            .find_map(|&(room, need, what)| room.filter(|&room| need > room).map(|room| (room, need, what)));
         let verdict = if full.is_some() { Verdict::DoesNotFit } else { verdict(likely, capacity) };
         let reason = match verdict {
-            _ if let Some(room) = full => {
-                format!("needs {drives} of {room} of NVMe on a node")
+            _ if let Some((room, need, what)) = full => {
+                format!("needs {need} of {room} of {what} on a node")
             }
             Verdict::Fits => format!("uses {needed} of {capacity}"),
             Verdict::Tight if needed > capacity => format!(

@@ -17,9 +17,9 @@ use crate::api::{
     MeasuredRun, Objective, PlanRequest, Run, SCHEMA_VERSION, Search, estimate,
 };
 use crate::calibrate::Calibration;
-use crate::layout::Layout;
+use crate::layout::{Layout, Offload, Sharding};
 use crate::quantity::{Bytes, Seconds};
-use crate::workload::{Compute, Method, Recipe};
+use crate::workload::{Compute, Framework, Method, Recipe};
 use crate::{Catalog, CatalogRows, ClusterSpec, ModelSpec};
 
 /// What measured runs taught.
@@ -129,7 +129,7 @@ fn together(parts: Parts, (cluster, run): (ClusterSpec, Run)) -> EstimateRequest
     let (model, mut recipe, draft, calibration, catalog, mut seq_len, times, length) = parts;
     let layers = suited(&model, &mut recipe, &mut seq_len);
     let (gpus, nodes) = size(&cluster);
-    let layout = draft.fit(gpus, layers);
+    let layout = swapped_by_deepspeed(draft.fit(gpus, layers), &recipe);
     let data = gpus / (layout.tensor_parallel * layout.pipeline_parallel * layout.context_parallel);
     let global_batch = times.map(|times| times * data * layout.micro_batch);
     let mut request = EstimateRequest {
@@ -154,6 +154,18 @@ fn together(parts: Parts, (cluster, run): (ClusterSpec, Run)) -> EstimateRequest
         }
     }
     request
+}
+
+/// Only DeepSpeed's third stage swaps to drives.
+fn swapped_by_deepspeed(mut layout: Layout, recipe: &Recipe) -> Layout {
+    if layout.swaps(Offload::Param) || layout.swaps(Offload::Optimizer) {
+        if matches!(recipe.framework, Framework::DeepSpeed | Framework::Torch) {
+            layout.sharding = Sharding::Zero3;
+        } else {
+            layout.offload.retain(|o| !matches!(o, Offload::ParamNvme | Offload::OptimizerNvme));
+        }
+    }
+    layout
 }
 
 /// A request for a plan on few accelerators, over a space that a search goes through in a moment.

@@ -111,7 +111,7 @@ where
 #[test]
 fn every_field_and_word_of_a_request_is_drawn() {
     let nothing: Vec<String> = Vec::new();
-    assert_eq!(missing("estimate", 2000, &estimate_request(), &[]), nothing);
+    assert_eq!(missing("estimate", 4000, &estimate_request(), &[]), nothing);
     assert_eq!(missing("catalog", 1000, &catalog_request(), &[]), nothing);
     // What these are made of beside estimates.
     assert_eq!(missing("plan", 300, &plan_request(), &["plan", "Search", "Objective"]), nothing);
