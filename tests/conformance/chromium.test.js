@@ -11,6 +11,16 @@ const { tab, faults, close } = await open(
 );
 after(close);
 
+/** What the page answers to many requests at once. */
+const answersTo = (cases) =>
+  tab.evaluate(
+    async (asked) => {
+      const shardwise = await globalThis.shardwise;
+      return asked.map(([verb, request]) => shardwise.call(verb, request));
+    },
+    cases.map(({ verb, request }) => [verb, request]),
+  );
+
 for (const { verb, name, request, answer, prose } of cases) {
   test(`${verb}/${name}`, async () => {
     const [given, text] = await tab.evaluate(
@@ -26,13 +36,7 @@ for (const { verb, name, request, answer, prose } of cases) {
 }
 
 test("every refusal says the kept words", async () => {
-  const answers = await tab.evaluate(
-    async (asked) => {
-      const shardwise = await globalThis.shardwise;
-      return asked.map(([verb, request]) => shardwise.call(verb, request));
-    },
-    refusals.map(({ verb, request }) => [verb, request]),
-  );
+  const answers = await answersTo(refusals);
   assert.deepEqual(
     answers.map(said),
     refusals.map((refusal) => refusal.said),
@@ -40,13 +44,7 @@ test("every refusal says the kept words", async () => {
 });
 
 test("requests drawn at random keep their answers", async () => {
-  const answers = await tab.evaluate(
-    async (asked) => {
-      const shardwise = await globalThis.shardwise;
-      return asked.map(([verb, request]) => shardwise.call(verb, request));
-    },
-    drawn.map(({ verb, request }) => [verb, request]),
-  );
+  const answers = await answersTo(drawn);
   assert.deepEqual(
     answers.map(digest),
     drawn.map((it) => it.digest),
