@@ -10,6 +10,7 @@
 //! - [`Policy`] says what is done while nodes are missing.
 
 mod availability;
+mod crossing;
 mod elastic;
 mod engine;
 mod hazard;

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use shardwise_derive::{FromJson, ToJson};
 
 use super::availability::{Availability, Start};
+use super::crossing::crossing;
 use super::regime::{PHASES, Regimes};
 use super::transform::{
     C, Column, Matrix, Row, along, diagonal, euler, expc, power, product, real, series, settled,
@@ -378,18 +379,14 @@ impl Outlook {
         // At least wide enough to be told from nothing beside the base, or it would never grow.
         let least = 1e-9 * base.max(1.0);
         let (mut low, mut high) = (base, base + 2.0 * (mean - base).max(least));
-        while self.probability_within(weights, high) < p && high < NEVER {
+        let over = |limit: f64| self.probability_within(weights, limit) - p;
+        let (mut below, mut above) = (over(low), over(high));
+        while above < 0.0 && high < NEVER {
+            (low, below) = (high, above);
             high = base + 2.0 * (high - base);
+            above = over(high);
         }
-        for _ in 0..30 {
-            let middle = f64::midpoint(low, high);
-            if self.probability_within(weights, middle) < p {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        f64::midpoint(low, high)
+        crossing((low, below), (high, above), over)
     }
 
     /// Probability that the weighted time stays within `limit`.

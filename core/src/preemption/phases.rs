@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use shardwise_derive::{FromJson, ToJson};
 
 use super::availability::Availability;
+use super::crossing::crossing;
 use super::elastic::gamma_quantile;
 use super::outlook::{Outlook, RestartJob, Weights};
 use crate::error::{Error, ErrorCode, Result, in_range};
@@ -99,6 +100,9 @@ impl PhasedOutlook {
     /// Probability of having ended `deadline` after the start: the quantile that meets it.
     #[must_use]
     pub fn probability_by(&self, deadline: Seconds) -> f64 {
+        if let [(_, only)] = self.parts.as_slice() {
+            return only.probability_by(deadline);
+        }
         probability_of(|p| self.quantile(p), deadline)
     }
 
@@ -142,15 +146,15 @@ impl PhasedOutlook {
 
 /// Probability of staying below `limit`, from the quantiles, which grow with theirs.
 pub(crate) fn probability_of(quantile: impl Fn(f64) -> Seconds, limit: Seconds) -> f64 {
-    if limit < quantile(0.0) {
+    let over = |p: f64| (quantile(p) - limit).get();
+    let (below, above) = (over(0.0), over(1.0));
+    if below > 0.0 {
         return 0.0;
     }
-    let (mut low, mut high) = (0.0, 1.0);
-    for _ in 0..40 {
-        let middle = f64::midpoint(low, high);
-        if quantile(middle) <= limit { low = middle } else { high = middle }
+    if above <= 0.0 {
+        return 1.0;
     }
-    low
+    crossing((0.0, below), (1.0, above), over)
 }
 
 #[cfg(test)]
