@@ -482,6 +482,9 @@ export interface LayoutInput {
   offload?: Offload[];
   /** FSDP2: whether units are freed between forward and backward. */
   reshard_after_forward?: Reshard;
+  /** FSDP2: ranks over which a unit stays sharded between forward and backward under
+   * `reshard_after_forward` = `node`: PyTorch's whole number, as a rule the GPUs of a node. */
+  reshard_within?: number;
   /** FSDP: which modules form a unit. */
   wrap?: Wrap;
   /** DDP: gradients live in the communication buckets. */
@@ -1735,6 +1738,9 @@ export interface Layout {
   offload: Offload[];
   /** FSDP2: whether units are freed between forward and backward. */
   reshard_after_forward: Reshard;
+  /** FSDP2: ranks over which a unit stays sharded between forward and backward under
+   * `reshard_after_forward` = `node`: PyTorch's whole number, as a rule the GPUs of a node. */
+  reshard_within: number;
   /** FSDP: which modules form a unit. */
   wrap: Wrap;
   /** DDP: gradients live in the communication buckets. */

@@ -185,7 +185,7 @@ vocabulary! {
         Always = "always",
         /// No: gathered once, kept to the end of backward.
         Never = "never",
-        /// To shards within a node (`reshard_after_forward` = GPUs of a node).
+        /// To shards over [`Layout::reshard_within`] ranks (`reshard_after_forward` as a number).
         Node = "node",
     } default Default
 }
@@ -242,6 +242,9 @@ pub struct Layout {
     pub offload: Vec<Offload>,
     /// FSDP2: whether units are freed between forward and backward.
     pub reshard_after_forward: Reshard,
+    /// FSDP2: ranks over which a unit stays sharded between forward and backward under
+    /// `reshard_after_forward` = `node`: PyTorch's whole number, as a rule the GPUs of a node.
+    pub reshard_within: u64,
     /// FSDP: which modules form a unit.
     pub wrap: Wrap,
     /// DDP: gradients live in the communication buckets.
@@ -276,6 +279,7 @@ impl Default for Layout {
             partition_activations: false,
             offload: Vec::new(),
             reshard_after_forward: Reshard::default(),
+            reshard_within: 8,
             wrap: Wrap::default(),
             gradient_as_bucket_view: false,
             sync_every_micro_batch: false,
@@ -306,6 +310,26 @@ impl Layout {
     #[must_use]
     pub const fn shard_ranks(&self) -> u64 {
         self.data_parallel_shard * self.context_parallel
+    }
+
+    /// Ranks over which an FSDP2 unit stays sharded between forward and backward, where that is
+    /// neither none nor all of those that share it.
+    ///
+    /// ```
+    /// use shardwise::layout::{Layout, Reshard, Sharding};
+    /// let l = Layout {
+    ///     sharding: Sharding::Fsdp2,
+    ///     data_parallel_shard: 64,
+    ///     reshard_after_forward: Reshard::Node,
+    ///     ..Layout::default()
+    /// };
+    /// assert_eq!(l.rests_within(), Some(8));
+    /// assert_eq!(Layout { data_parallel_shard: 8, ..l }.rests_within(), None);
+    /// ```
+    #[must_use]
+    pub fn rests_within(&self) -> Option<u64> {
+        let partly = self.sharding == Sharding::Fsdp2 && self.reshard_after_forward == Reshard::Node;
+        (partly && self.reshard_within < self.shard_ranks()).then_some(self.reshard_within)
     }
 
     /// Whether something named leaves the device, for the host or for its drives.
@@ -384,6 +408,8 @@ impl Layout {
         ] {
             in_range(name, degree as f64, 1.0, 1e6)?;
         }
+        // One rank would hold all: that is `never`.
+        in_range("reshard_within", self.reshard_within as f64, 2.0, 1e6)?;
         if self.world() > 10_000_000 {
             return Err(Error::new(
                 "data_parallel_shard",
@@ -398,6 +424,16 @@ impl Layout {
     /// Checks the degrees, each by itself and together.
     pub(crate) fn validate(&self) -> Result<()> {
         self.in_ranges()?;
+        if let Some(within) = self.rests_within()
+            && !self.shard_ranks().is_multiple_of(within)
+        {
+            return Err(Error::new(
+                "reshard_within",
+                ErrorCode::Conflict,
+                within,
+                format!("a divisor of the {} ranks that share parameters", self.shard_ranks()),
+            ));
+        }
         let sharing = self.data_parallel() * self.context_parallel * self.tensor_parallel;
         if self.expert_parallel > 1 && !sharing.is_multiple_of(self.expert_parallel) {
             return Err(Error::new(

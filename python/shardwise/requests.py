@@ -734,6 +734,12 @@ class Layout(TypedDict, total=False):
     reshard_after_forward: Reshard
     """FSDP2: whether units are freed between forward and backward."""
 
+    reshard_within: int
+    """FSDP2: ranks over which a unit stays sharded between forward and backward under
+
+    `reshard_after_forward` = `node`: PyTorch's whole number, as a rule the GPUs of a node.
+    """
+
     wrap: Wrap
     """FSDP: which modules form a unit."""
 

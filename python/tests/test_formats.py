@@ -354,6 +354,41 @@ def test_what_a_tool_cannot_say_is_an_error(to, layout):
     assert caught.value.field == "layout.sharding"
 
 
+NODE = {"reshard_after_forward": "node", "reshard_within": 4}
+
+
+@pytest.mark.parametrize(
+    ("to", "told", "field"),
+    [
+        ("accelerate", NODE, "reshard_after_forward"),
+        ("transformers", NODE, "reshard_after_forward"),
+        ("torchtitan", NODE, "reshard_after_forward"),
+        ("accelerate", {"wrap": "layers+embed+head"}, "wrap"),
+        ("transformers", {"wrap": "layers+embed+head"}, "wrap"),
+    ],
+)
+def test_what_a_tool_cannot_say_of_units_is_an_error(to, told, field):
+    with pytest.raises(shardwise.Error) as caught:
+        formats.export(estimate(LAYOUTS["fsdp2"] | told), to)
+    assert caught.value.field == f"layout.{field}"
+
+
+@pytest.mark.parametrize("to", ["accelerate", "transformers"])
+@pytest.mark.parametrize("wrap", ["layers", "size", "model"])
+@pytest.mark.parametrize("sharding", ["FULL_SHARD", "fsdp2"])
+def test_units_are_written_and_read(to, wrap, sharding):
+    answer = estimate(LAYOUTS["fsdp2"] | {"sharding": sharding, "wrap": wrap})
+    found = formats.read(formats.export(answer, to), to)
+    assert found.layout.get("wrap", "layers") == wrap
+
+
+def test_units_of_another_kind_or_size_are_refused():
+    text = formats.export(estimate(LAYOUTS["fsdp2"] | {"wrap": "size"}), "accelerate")
+    for other in (text.replace("SIZE_BASED", "COLOUR_BASED"), text.replace("100000000", "5000")):
+        with pytest.raises(shardwise.Error, match="fsdp_config"):
+            formats.read(other, "accelerate")
+
+
 @pytest.mark.parametrize(
     "to", sorted(set(formats.SHARDINGS) & set(formats.WRITERS) & set(formats.READERS))
 )

@@ -200,7 +200,13 @@ pub fn express(row: &Row) -> Result<(Recipe, Layout, Batch), String> {
             let strategy: Sharding =
                 serde_json::from_value(Value::String(text(row, "fsdp1_strategy").to_owned()))
                     .map_err(|e| e.to_string())?;
-            if strategy == Sharding::NoShard { (strategy, world, 1, 1) } else { (strategy, 1, world, 1) }
+            match strategy {
+                Sharding::NoShard => (strategy, world, 1, 1),
+                Sharding::HybridShard | Sharding::HybridShardZero2 if hybrid > 0 => {
+                    (strategy, world / hybrid, hybrid, 1)
+                }
+                _ => (strategy, 1, world, 1),
+            }
         }
         "tp" => (Sharding::None, 1, 1, world),
         other => return Err(format!("dist {other}")),
@@ -208,6 +214,12 @@ pub fn express(row: &Row) -> Result<(Recipe, Layout, Batch), String> {
     if yes(row, "offload") && sharding != Sharding::Fsdp2 {
         return Err("offload without FSDP2".into());
     }
+    let (reshard_after_forward, reshard_within) = match text(row, "raf") {
+        "default" | "" => (Reshard::Default, 8),
+        "true" => (Reshard::Always, 8),
+        "false" => (Reshard::Never, 8),
+        ranks => (Reshard::Node, ranks.parse().map_err(|_| format!("raf {ranks}"))?),
+    };
     let layout = Layout {
         sharding,
         data_parallel_replicate: replicate,
@@ -224,12 +236,12 @@ pub fn express(row: &Row) -> Result<(Recipe, Layout, Batch), String> {
         } else {
             Vec::new()
         },
-        reshard_after_forward: match text(row, "raf") {
-            "true" => Reshard::Always,
-            "false" => Reshard::Never,
-            _ => Reshard::Default,
+        reshard_after_forward,
+        reshard_within,
+        wrap: match text(row, "wrap") {
+            "" => Wrap::Layers,
+            named => serde_json::from_value(named.into()).map_err(|_| format!("wrap {named}"))?,
         },
-        wrap: if text(row, "wrap") == "layers+embed+head" { Wrap::LayersEmbedHead } else { Wrap::Layers },
         // The traced plan splits attention and feed-forward only.
         vocab_parallel: false,
         gradient_as_bucket_view: yes(row, "ddp_view"),

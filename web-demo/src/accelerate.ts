@@ -8,6 +8,11 @@ const FSDP1: Partial<Record<Layout["sharding"], string>> = {
   HYBRID_SHARD: "HYBRID_SHARD",
   _HYBRID_SHARD_ZERO2: "HYBRID_SHARD_ZERO2",
 };
+const WRAP: Partial<Record<Layout["wrap"], string>> = {
+  layers: "TRANSFORMER_BASED_WRAP",
+  size: "SIZE_BASED_WRAP",
+  model: "NO_WRAP",
+};
 const ZERO: Partial<Record<Layout["sharding"], number>> = { zero1: 1, zero2: 2, zero3: 3 };
 const PRECISION: Record<string, string> = { fp32: "no", tf32: "no", mxfp8: "fp8", nvfp4: "fp8" };
 
@@ -66,6 +71,8 @@ function objection(layout: Layout): string | undefined {
   if (layout.sharding === "fsdp2" && layout.reshard_after_forward === "node") {
     return "Accelerate has no words for reshard_after_forward within a node.";
   }
+  if ((layout.sharding === "fsdp2" || layout.sharding in FSDP1) && !(layout.wrap in WRAP))
+    return `Accelerate has no words for units of ${layout.wrap}.`;
   return undefined;
 }
 
@@ -73,7 +80,8 @@ function fsdpConfig(layout: Layout): Yaml {
   const two = layout.sharding === "fsdp2";
   return {
     fsdp_version: two ? 2 : 1,
-    fsdp_auto_wrap_policy: layout.wrap === "model" ? "NO_WRAP" : "TRANSFORMER_BASED_WRAP",
+    fsdp_auto_wrap_policy: WRAP[layout.wrap] ?? "",
+    ...(layout.wrap === "size" ? { fsdp_min_num_params: 100_000_000 } : {}),
     fsdp_offload_params: layout.offload.includes("param"),
     fsdp_activation_checkpointing: layout.recompute === "full",
     fsdp_state_dict_type: "SHARDED_STATE_DICT",

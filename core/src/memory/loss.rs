@@ -9,6 +9,8 @@ use crate::workload::{BlockKind, Framework, LossKernel, Model, OpKind, Recipe, S
 pub(super) struct LossBytes {
     /// At the fullest instant of the forward.
     pub(super) forward: f64,
+    /// When backward begins.
+    pub(super) between: f64,
     /// At the fullest instant of the loss's backward.
     pub(super) backward: f64,
     /// Logits that the script holds through backward and the optimizer step.
@@ -20,9 +22,18 @@ pub(super) struct LossBytes {
 }
 
 impl LossBytes {
-    /// A loss on whole logits of `u` bytes; the script holds `held` of them through backward.
-    const fn on_logits(u: f64, forward: f64, backward: f64, held: f64) -> Self {
-        Self { forward: forward * u, backward: backward * u + held, held, gradient: u, whole: true }
+    /// A loss on whole logits of `u` bytes, in units of which it takes room at the fullest instant of
+    /// the forward, keeps room, and takes room at the fullest of backward; the script holds `held` of
+    /// the logits from before the second to after the third.
+    const fn on_logits(u: f64, [forward, kept, backward]: [f64; 3], held: f64) -> Self {
+        Self {
+            forward: forward * u,
+            between: kept * u + held,
+            backward: backward * u + held,
+            held,
+            gradient: u,
+            whole: true,
+        }
     }
 }
 
@@ -81,23 +92,23 @@ pub(super) fn loss_bytes(recipe: &Recipe, head: &Head, samples: f64, tokens: f64
     match recipe.loss {
         // Under autocast log-softmax still runs in the logits' type; its output is cast to fp32 for
         // the likelihood, which keeps the copy.
-        LossKernel::Eager if head.plain && head.autocast => LossBytes::on_logits(u, 4.0, 5.0, held),
+        LossKernel::Eager if head.plain && head.autocast => LossBytes::on_logits(u, [4.0, 3.0, 5.0], held),
         // Pure fp32: logits (u), log-softmax (u), two gradients.
-        LossKernel::Eager if wide => LossBytes::on_logits(u, 2.0, 3.0, held),
+        LossKernel::Eager if wide => LossBytes::on_logits(u, [2.0, 1.0, 3.0], held),
         // Before 4.46 the fp32 logits replace the 16-bit ones, and the shift copies them.
-        LossKernel::Eager if before => LossBytes::on_logits(u, 6.0, 6.0, 0.0),
-        LossKernel::Eager => LossBytes::on_logits(u, 5.0, 6.0, held),
-        LossKernel::Fused if before => LossBytes::on_logits(u, 4.0, 4.0, 0.0),
-        LossKernel::Fused => LossBytes::on_logits(u, 5.0, 4.0, held),
-        LossKernel::FusedInPlace => LossBytes::on_logits(u, 2.0, 2.0, 0.0),
-        LossKernel::Compiled => LossBytes { held, ..LossBytes::on_logits(u, 2.0, 3.0, 0.0) },
+        LossKernel::Eager if before => LossBytes::on_logits(u, [6.0, 4.0, 6.0], 0.0),
+        LossKernel::Eager => LossBytes::on_logits(u, [5.0, 2.0, 6.0], held),
+        LossKernel::Fused if before => LossBytes::on_logits(u, [4.0, 2.0, 4.0], 0.0),
+        LossKernel::Fused => LossBytes::on_logits(u, [5.0, 2.0, 4.0], held),
+        LossKernel::FusedInPlace => LossBytes::on_logits(u, [2.0, 1.0, 2.0], 0.0),
+        LossKernel::Compiled => LossBytes { held, ..LossBytes::on_logits(u, [2.0, 1.0, 3.0], 0.0) },
         LossKernel::FusedLinear => {
             // Source: Liger's fused linear cross-entropy: tokens in chunks of t / 2^ceil(log2(V/h)),
             // each with logits, fp32 copy and gradient; the hidden state's gradient is whole.
             let parts = libm::exp2(libm::ceil(libm::log2((vocabulary / hidden).max(1.0))));
             let chunk = libm::ceil(tokens / parts) * vocabulary * compute * 5.0;
             let grads = tokens * hidden * compute;
-            LossBytes { forward: chunk + grads, backward: grads, ..LossBytes::default() }
+            LossBytes { forward: chunk + grads, between: grads, backward: grads, ..LossBytes::default() }
         }
         LossKernel::HeadChunked => {
             let part = u / chunks;
@@ -107,7 +118,7 @@ pub(super) fn loss_bytes(recipe: &Recipe, head: &Head, samples: f64, tokens: f64
             let most = copies * part;
             LossBytes { forward: most, backward: most, gradient: part, ..LossBytes::default() }
         }
-        LossKernel::Chunked => LossBytes::on_logits(u, 1.0 + 2.0 / chunks, 1.0 + 4.0 / chunks, 0.0),
-        LossKernel::VocabParallel => LossBytes::on_logits(u, 5.0, 5.0, 0.0),
+        LossKernel::Chunked => LossBytes::on_logits(u, [1.0 + 2.0 / chunks, 1.0, 1.0 + 4.0 / chunks], 0.0),
+        LossKernel::VocabParallel => LossBytes::on_logits(u, [5.0, 2.0, 5.0], 0.0),
     }
 }

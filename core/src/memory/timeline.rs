@@ -149,6 +149,25 @@ impl Run {
         self.bytes.checkpoint.at(tokens) / ranks
     }
 
+    /// The end of its backward, where that reduces its gradients: `place` is the instant before, with
+    /// its parameters gathered.
+    fn reductions(&self, t: f64, place: Parts) -> impl Iterator<Item = Parts> {
+        let (unit, gradients, input) = (&self.unit, self.bytes.weight_grads, self.bytes.input.at(t));
+        // The parameters are let go, the gradients still whole.
+        let gathered = place.gathered - unit.unsharded() - unit.resident;
+        let scattered = (unit.reduced > 0.0).then_some(Parts {
+            working: gradients + input,
+            gathered,
+            reduction: unit.reduced,
+            ..place
+        });
+        let flat = (unit.flat > 0.0).then_some([
+            Parts { working: gradients + unit.flat + input, ..place },
+            Parts { working: unit.flat + input, gathered, reduction: place.reduction + unit.cast, ..place },
+        ]);
+        scattered.into_iter().chain(flat.into_iter().flatten())
+    }
+
     /// Copies of weights that one of the blocks keeps from forward to backward.
     fn copies(&self) -> f64 {
         if self.recomputed { 0.0 } else { self.bytes.weight_copies }
@@ -397,16 +416,15 @@ impl<'a> Stage<'a> {
             loss: loss.forward,
             ..resting
         };
-        let forward = self.fullest_forward(t, forward);
         let copies = sum(&Run::copies);
-        let loss_backward = Parts {
-            activations: all,
-            working: 0.0,
-            copies,
-            loss: loss.backward,
-            gathered: x.root + x.resident + x.ahead,
-            ..forward
-        };
+        let mut loss_backward =
+            Parts { copies, loss: loss.backward, gathered: x.root + x.resident + x.ahead, ..forward };
+        if x.root_again > 0.0 {
+            let gathered = x.resident + x.root_again;
+            let again = Parts { copies, gathered, loss: loss.between, ..forward };
+            loss_backward = fuller(loss_backward, again);
+        }
+        let forward = self.fullest_forward(t, forward);
         let mut fullest = Fullest::default();
         let above =
             self.backward(t, &Parts { activations: all, waiting, copies, ..resting }, &loss, &mut fullest);
@@ -442,9 +460,7 @@ impl<'a> Stage<'a> {
         let (mut fullest, mut below) = (end, 0.0);
         for run in self.runs.iter().filter(|r| r.traced) {
             let inside = Parts { activations: below, working: run.bytes.forward.at(t), ..end };
-            if inside.total() > fullest.total() {
-                fullest = inside;
-            }
+            fullest = fuller(fullest, inside);
             below += run.count * run.kept(t, self.layout);
         }
         fullest
@@ -491,21 +507,13 @@ impl<'a> Stage<'a> {
                     copies: below.copies - (k + 1.0) * run.copies(),
                     working: backward + input + fetched,
                     gradients: at.gradients + above + k * run.unit.gradients,
-                    gathered: x.root + resident - k * run.unit.resident + run.unit.gathered + next,
+                    gathered: x.root + resident - k * run.unit.resident + run.unit.unsharded() + next,
                     reduction: x.bucket + if k > 0.0 { run.unit.reduced } else { reduced },
                     loss: loss.held,
                     ..*at
                 };
                 fullest.note(run.kind, seen_layer || k > 0.0, place);
-                if run.unit.reduced > 0.0 {
-                    // Its own reduction: the parameters are let go, the gradients still whole.
-                    let gradients = run.bytes.weight_grads;
-                    let own = Parts {
-                        working: gradients + run.bytes.input.at(t),
-                        gathered: x.root + resident - (k + 1.0) * run.unit.resident + next,
-                        reduction: run.unit.reduced,
-                        ..place
-                    };
+                for own in run.reductions(t, place) {
                     fullest.note(run.kind, seen_layer || k > 0.0, own);
                 }
             }
@@ -526,6 +534,11 @@ impl<'a> Stage<'a> {
         }
         above
     }
+}
+
+/// The fuller of two instants.
+fn fuller(a: Parts, b: Parts) -> Parts {
+    if b.total() > a.total() { b } else { a }
 }
 
 /// Micro-batches that wait beside the one at work.

@@ -16,8 +16,19 @@ pub(super) struct Unit {
     pub(super) resident: f64,
     /// Input of its reduce-scatter, kept until the next unit's.
     pub(super) reduced: f64,
+    /// FSDP1: the one tensor that its gradients are copied into when all are made.
+    pub(super) flat: f64,
+    /// FSDP1: that tensor in the type of the reduction, and the shard that comes of it.
+    pub(super) cast: f64,
     /// Its gradients, once its backward is over.
     pub(super) gradients: f64,
+}
+
+impl Unit {
+    /// What its own gather adds: the shards that it is gathered from are let go.
+    pub(super) fn unsharded(&self) -> f64 {
+        (self.gathered - self.resident).max(0.0)
+    }
 }
 
 /// What of the sharding does not belong to one block.
@@ -25,6 +36,9 @@ pub(super) struct Unit {
 pub(super) struct Transients {
     /// The root unit, gathered from forward to the end of backward.
     pub(super) root: f64,
+    /// The root unit as it is gathered anew for backward, where forward lets it go: the buffer of the
+    /// gather, the parameters copied out of it, and the shards they come from if those are larger.
+    pub(super) root_again: f64,
     /// Units that stay gathered between forward and backward.
     pub(super) resident: f64,
     /// Gather buffer of the last unit at the end of forward.
@@ -136,11 +150,8 @@ impl Transients {
             Wrap::Size => run.weights.base() + run.weights.adapters >= MIN_UNIT,
             Wrap::Model => false,
         };
-        // Between forward and backward a unit rests in shards within a node.
-        let partly = match (layout.sharding, layout.reshard_after_forward) {
-            (Sharding::Fsdp2, Reshard::Node) => 1.0 / NODE.min(d.parameters),
-            _ => 0.0,
-        };
+        // Between forward and backward a unit may rest in larger shards.
+        let partly = layout.rests_within().map_or(0.0, |ranks| 1.0 / ranks as f64);
         // An engine reduces each layer's gradients when they are made.
         let syncs = layout.sync_every_micro_batch || recipe.framework == Framework::Native;
         let accumulated = match (mode.accumulates, syncs) {
@@ -150,6 +161,9 @@ impl Transients {
             (true, false) => total.trainable(recipe) * trained_width.max(reduce),
         };
         let offloaded = layout.offloads(Offload::Gradient) || layout.offloads(Offload::Optimizer);
+        // FSDP1 casts the flat gradient where its type is another, and reduces it into a new shard.
+        let shard = if layout.sharding == Sharding::NoShard { 0.0 } else { reduce / d.parameters };
+        let cast = shard + if reduce > unsharded_width { reduce } else { 0.0 };
         let mut root = BlockWeights::default();
         let mut x = Self {
             accumulated,
@@ -177,8 +191,12 @@ impl Transients {
             // FSDP2 leaves the buffer behind, FSDP1 gathers the unit anew when backward begins.
             x.left = if two { bytes } else { 0.0 };
             x.ahead = run.unit.gathered;
+            let trained = run.weights.trainable(recipe);
             if two {
-                run.unit.reduced = run.weights.trainable(recipe) * reduce;
+                run.unit.reduced = trained * reduce;
+            } else {
+                run.unit.flat = trained * unsharded_width;
+                run.unit.cast = trained * cast;
             }
             if accumulated <= 0.0 && !offloaded {
                 let experts = run.weights.experts / run.weights.base().max(1.0);
@@ -187,7 +205,15 @@ impl Transients {
             }
         }
         x.root = unit_bytes(&root, recipe, mode.compute);
-        x.root_reduction = root.trainable(recipe) * (unsharded_width + reduce);
+        if two && matches!(layout.reshard_after_forward, Reshard::Always | Reshard::Node) {
+            x.root_again = x.root * (2.0 + partly);
+        }
+        let (ends, gathered) = (root.trainable(recipe), x.root);
+        x.root_reduction = if two {
+            ends * (unsharded_width + reduce)
+        } else {
+            (gathered + 2.0 * ends * unsharded_width).max(ends * (unsharded_width + cast))
+        };
         if layout.sharding == Sharding::NoShard {
             // The cast parameters stay until the next step.
             x.root_reduction += x.root;
@@ -229,8 +255,6 @@ impl Transients {
 
 /// Elements from which FSDP's `size_based_auto_wrap_policy` makes a module a unit (`min_num_params`).
 const MIN_UNIT: f64 = 1e8;
-/// GPUs of a node, to which `reshard_after_forward` as a number reshards.
-const NODE: f64 = 8.0;
 /// DeepSpeed's `reduce_bucket_size` and `stage3_max_live_parameters`, in elements, by default.
 pub(super) const BUCKET: f64 = 5e8;
 const MAX_LIVE: f64 = 1e9;

@@ -72,6 +72,8 @@ pub(super) struct Traffic {
     compressed: (f64, f64),
     /// Gathers of a micro-batch's backward.
     backward_gathers: f64,
+    /// Ranks over which they are made.
+    rest: Group,
     /// Gradients are reduced after every micro-batch.
     pub every_micro_batch: bool,
     /// Most bytes per parameter that the optimizer moves, whoever runs it.
@@ -107,6 +109,7 @@ impl Traffic {
             Dtype::bytes,
         );
         Self {
+            rest: Group::new(layout.rests_within().map_or(cp * shard, |ranks| ranks as f64), tp),
             shard: Group::new(cp * shard, tp),
             replicate: Group::new(replicate, tp * cp * shard),
             data: Group::new(ranks, tp),
@@ -149,13 +152,16 @@ impl Traffic {
         }
         let bytes = self.gathered(w);
         let fetch = self.fetch.map_or(0.0, |rate| bytes / self.shard.ranks / rate);
-        let gather = fetch + fabric.all_gather(bytes, &self.shard);
+        let gather = |ranks: &Group| fetch + fabric.all_gather(bytes, ranks);
         let gradients = self.reduced(w);
         let mut reduce = fabric.all_gather(gradients, &self.shard);
         if self.replicate.ranks > 1.0 {
             reduce += fabric.all_reduce(gradients / self.shard.ranks, &self.replicate);
         }
-        Exchange { forward: gather, backward: self.backward_gathers * gather + reduce }
+        Exchange {
+            forward: gather(&self.shard),
+            backward: self.backward_gathers * gather(&self.rest) + reduce,
+        }
     }
 
     /// Seconds of a step's exchanges where parameters are not sharded: gradients after the last

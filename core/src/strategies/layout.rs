@@ -44,6 +44,10 @@ impl Draft {
             l.data_parallel_replicate *= l.data_parallel_shard;
             l.data_parallel_shard = 1;
         }
+        let sharing = gpus / (l.pipeline_parallel * l.tensor_parallel * l.data_parallel_replicate);
+        if !sharing.is_multiple_of(l.reshard_within) {
+            l.reshard_within = primes(sharing).first().copied().unwrap_or(8);
+        }
         let ranks = gpus / l.pipeline_parallel;
         let divisors: Vec<u64> = (1..=ranks.min(256)).filter(|d| ranks.is_multiple_of(*d)).collect();
         l.expert_parallel = divisors.get(self.expert % divisors.len().max(1)).copied().unwrap_or(1);
@@ -89,6 +93,7 @@ pub fn draft() -> BoxedStrategy<Draft> {
         partition_activations: once_in(4),
         offload: few(Offload::ALL),
         reshard_after_forward: word(Reshard::ALL),
+        reshard_within: 2_u64..=16,
         wrap: word(Wrap::ALL),
         gradient_as_bucket_view: any::<bool>(),
         sync_every_micro_batch: once_in(4),

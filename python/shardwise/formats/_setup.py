@@ -26,6 +26,12 @@ FSDP1 = {
 ZERO = {"zero1": 1, "zero2": 2, "zero3": 3}
 """DeepSpeed's stages."""
 
+WRAP = {"layers": "TRANSFORMER_BASED_WRAP", "size": "SIZE_BASED_WRAP", "model": "NO_WRAP"}
+"""Which modules form FSDP's units, as shardwise and as Accelerate name them."""
+
+MIN_UNIT = 100_000_000
+"""Parameters from which a module is a unit by size, PyTorch's own figure."""
+
 NVME_PATH = "/local_nvme"
 """Where a node's drives are mounted, in DeepSpeed's own examples; for the user to change."""
 
@@ -98,11 +104,19 @@ class Setup:
         nvme: Mapping[str, Any] = self.recipe.get("runtime", {}).get("nvme", {})
         return nvme
 
-    def cannot(self, tool: str, allowed: str) -> Error:
-        """The fault that a tool has no word for the layout's strategy."""
-        return Error.of(
-            "layout.sharding", "conflict", self.layout.sharding, f"for {tool}: {allowed}"
-        )
+    def wrap_policy(self, tool: str) -> dict[str, Any]:
+        """The automatic wrapping that makes the layout's units, as Accelerate names it."""
+        if self.layout.wrap not in WRAP:
+            raise self.cannot(tool, ", ".join(WRAP), "wrap")
+        out: dict[str, Any] = {"auto_wrap_policy": WRAP[self.layout.wrap]}
+        if self.layout.wrap == "size":
+            out["min_num_params"] = MIN_UNIT
+        return out
+
+    def cannot(self, tool: str, allowed: str, field: str = "sharding") -> Error:
+        """The fault that a tool has no word for what the layout says."""
+        given = getattr(self.layout, field)
+        return Error.of(f"layout.{field}", "conflict", given, f"for {tool}: {allowed}")
 
     def recomputes_alike(self, tool: str) -> None:
         """Refuses recomputation of some layers only, for a tool that has no word for it."""
@@ -163,6 +177,23 @@ class Found:
         if batch is not None:
             request["global_batch"] = batch
         return request
+
+
+def read_wrap(prefix: str, config: Mapping[str, Any]) -> dict[str, Any]:
+    """What an ``fsdp_config`` says of its units; nothing where it says nothing."""
+    named = {theirs: ours for ours, theirs in WRAP.items()}
+    policy = config.get(f"{prefix}auto_wrap_policy")
+    if policy is None:
+        return {}
+    wrap = named.get(str(policy).upper())
+    if wrap is None:
+        field = f"config.fsdp_config.{prefix}auto_wrap_policy"
+        raise Error.of(field, "unknown_name", str(policy)[:60], ", ".join(named))
+    size = config.get(f"{prefix}min_num_params", MIN_UNIT)
+    if wrap == "size" and size != MIN_UNIT:
+        field = f"config.fsdp_config.{prefix}min_num_params"
+        raise Error.of(field, "conflict", size, str(MIN_UNIT))
+    return {} if wrap == "layers" else {"wrap": wrap}
 
 
 def _layers(model: object) -> int:

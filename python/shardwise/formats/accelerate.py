@@ -6,7 +6,7 @@ from typing import Any
 
 from . import _yaml, deepspeed
 from ._given import section, whole
-from ._setup import FSDP1, NVME_PATH, ZERO, Found, Setup
+from ._setup import FSDP1, NVME_PATH, ZERO, Found, Setup, read_wrap
 
 _RESHARD = {"default": True, "always": True, "never": False}
 
@@ -64,7 +64,7 @@ def _fsdp(setup: Setup) -> dict[str, Any]:
     two = layout.sharding == "fsdp2"
     out: dict[str, Any] = {
         "fsdp_version": 2 if two else 1,
-        "fsdp_auto_wrap_policy": "NO_WRAP" if layout.wrap == "model" else "TRANSFORMER_BASED_WRAP",
+        **{f"fsdp_{name}": value for name, value in setup.wrap_policy("Accelerate").items()},
         "fsdp_offload_params": setup.offloads("param"),
         "fsdp_activation_checkpointing": layout.recompute == "full",
         "fsdp_state_dict_type": "SHARDED_STATE_DICT",
@@ -83,7 +83,7 @@ def _fsdp(setup: Setup) -> dict[str, Any]:
 def _expressible(setup: Setup) -> str:
     reshard = setup.layout.reshard_after_forward
     if reshard not in _RESHARD:
-        raise setup.cannot("Accelerate", "reshard_after_forward default, always or never")
+        raise setup.cannot("Accelerate", "default, always, never", "reshard_after_forward")
     return reshard
 
 
@@ -138,6 +138,7 @@ def _read_fsdp(config: dict[str, Any], parallelism: dict[str, Any]) -> dict[str,
         )
         named = dict(zip("12345", by_number, strict=True)).get(named, named)
         layout = {"sharding": names.get(named, "FULL_SHARD")}
+    layout.update(read_wrap("fsdp_", config))
     if config.get("fsdp_activation_checkpointing"):
         layout["recompute"] = "full"
     if config.get("fsdp_offload_params"):

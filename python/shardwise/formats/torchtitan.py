@@ -45,10 +45,12 @@ def write(setup: Setup) -> str:
         "mixed_precision_reduce": "float32",
     }
     reshard = layout.reshard_after_forward
+    if reshard == "node":
+        raise setup.cannot("torchtitan", "default, always, never", "reshard_after_forward")
     parallelism = {
         "data_parallel_replicate_degree": layout.data_parallel_replicate,
         "data_parallel_shard_degree": layout.data_parallel_shard,
-        "fsdp_reshard_after_forward": reshard if reshard != "node" else "always",
+        "fsdp_reshard_after_forward": reshard,
         "tensor_parallel_degree": layout.tensor_parallel,
         "enable_sequence_parallel": layout.sequence_parallel or layout.tensor_parallel == 1,
         "pipeline_parallel_degree": layout.pipeline_parallel,

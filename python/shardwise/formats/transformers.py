@@ -7,7 +7,7 @@ from typing import Any
 
 from . import _yaml, deepspeed
 from ._given import section, whole
-from ._setup import FSDP1, ZERO, Found, Setup
+from ._setup import FSDP1, ZERO, Found, Setup, read_wrap
 
 _OPTIMIZERS = {
     "adamw": "adamw_torch",
@@ -52,11 +52,14 @@ def _fsdp(setup: Setup) -> dict[str, Any]:
     two = layout.sharding == "fsdp2"
     config: dict[str, Any] = {
         "version": 2 if two else 1,
-        "auto_wrap_policy": "NO_WRAP" if layout.wrap == "model" else "TRANSFORMER_BASED_WRAP",
+        **setup.wrap_policy("TrainingArguments"),
         "activation_checkpointing": layout.recompute == "full",
         "cpu_ram_efficient_loading": True,
     }
     if two:
+        if layout.reshard_after_forward == "node":
+            allowed = "default, always, never"
+            raise setup.cannot("TrainingArguments", allowed, "reshard_after_forward")
         config["reshard_after_forward"] = layout.reshard_after_forward != "never"
     else:
         config["reshard_after_forward"] = FSDP1[layout.sharding]
@@ -105,5 +108,6 @@ def _read_fsdp(config: dict[str, Any]) -> dict[str, Any]:
     reshard = config.get("reshard_after_forward", True)
     names = {theirs: ours for ours, theirs in FSDP1.items()}
     if whole("fsdp_config.version", config.get("version", 2)) == 1:
-        return {"sharding": names.get(str(reshard).upper(), "FULL_SHARD")}
-    return {"sharding": "fsdp2", "reshard_after_forward": "default" if reshard else "never"}
+        return {"sharding": names.get(str(reshard).upper(), "FULL_SHARD"), **read_wrap("", config)}
+    kept = "default" if reshard else "never"
+    return {"sharding": "fsdp2", "reshard_after_forward": kept, **read_wrap("", config)}

@@ -108,7 +108,7 @@ def apply_fully_shard(
         layout.reshard_after_forward
     )
     if layout.reshard_after_forward == "node":
-        reshard = answer.best.cluster.gpus_per_node
+        reshard = layout.reshard_within
     settings["reshard_after_forward"] = reshard
     if layout.wrap != "model":
         # A checkpointed unit runs its wrapper; the module inside is still the unit.
