@@ -62,5 +62,6 @@ mod tests {
     fn a_jump_takes_no_more_than_twice_bisection() {
         let (at, asked) = found(0.0, 1.0, |x| if x < 0.3 { -1e-9 } else { 1.0 });
         assert!((at - 0.3).abs() < 1e-9, "{at}");
+        assert!(asked <= 60, "{asked}");
     }
 }
