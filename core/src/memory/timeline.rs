@@ -520,7 +520,8 @@ impl<'a> Stage<'a> {
             if run.kind == BlockKind::Embedding && self.tied > 0.0 && !in_place {
                 // The gradients of the shared table so far and from this block, and their sum.
                 let gradients = at.gradients + above + 2.0 * self.tied;
-                let place = Parts { gradients, gathered: x.root + resident, loss: loss.held, ..*at };
+                let (gathered, reduction) = (x.root + resident, x.bucket + reduced);
+                let place = Parts { gradients, gathered, reduction, loss: loss.held, ..*at };
                 fullest.note(run.kind, true, Parts { activations: 0.0, copies: 0.0, ..place });
             }
             in_place &= run.kind != BlockKind::Embedding;

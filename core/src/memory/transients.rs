@@ -94,7 +94,14 @@ impl Transients {
         if shards || casts {
             return Self::fsdp(runs, total, states, recipe, layout, mode, &d);
         }
-        let accumulated = if mode.accumulates || recipe.keep_gradients { states.gradients } else { 0.0 };
+        // Gradients of micro-batches that are not reduced lie outside the buckets that the last one's
+        // views are in.
+        let apart = layout.gradient_as_bucket_view && !layout.sync_every_micro_batch;
+        let accumulated = match (mode.accumulates, recipe.keep_gradients) {
+            (true, _) if layout.sharding == Sharding::Ddp && apart => states.framework,
+            (false, false) => 0.0,
+            _ => states.gradients,
+        };
         let whole = Self { accumulated, ..Self::default() };
         let joins = gradients_join(recipe, layout, mode.accumulates);
         for run in runs.iter_mut() {
@@ -157,8 +164,10 @@ impl Transients {
         let accumulated = match (mode.accumulates, syncs) {
             (false, _) => 0.0,
             (true, true) => states.gradients,
-            // Without reduction between micro-batches the gradients stay whole.
-            (true, false) => total.trainable(recipe) * trained_width.max(reduce),
+            // Without reduction between micro-batches the gradients stay whole: FSDP2's in the type of
+            // the reduction, FSDP1's as backward makes them.
+            (true, false) if two => total.trainable(recipe) * unsharded_width.max(reduce),
+            (true, false) => total.trainable(recipe) * unsharded_width,
         };
         let offloaded = layout.offloads(Offload::Gradient) || layout.offloads(Offload::Optimizer);
         // FSDP1 casts the flat gradient where its type is another, and reduces it into a new shard.
@@ -207,6 +216,10 @@ impl Transients {
         x.root = unit_bytes(&root, recipe, mode.compute);
         if two && matches!(layout.reshard_after_forward, Reshard::Always | Reshard::Node) {
             x.root_again = x.root * (2.0 + partly);
+        }
+        if two && x.left <= 0.0 {
+            // The buffer of the only gather.
+            x.left = x.root;
         }
         let (ends, gathered) = (root.trainable(recipe), x.root);
         x.root_reduction = if two {

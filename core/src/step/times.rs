@@ -6,6 +6,7 @@ use crate::cluster::Cluster;
 use crate::collective::{Copies, Fabric, Group};
 use crate::compute::{BlockCost, Machine, Profile, Slice};
 use crate::layout::{ContextStyle, Layout, Offload, Recompute};
+use crate::memory::layer_saved_bytes;
 use crate::pipeline::{Chunks, Stage, bubble};
 use crate::workload::{Batch, Block, BlockKind, Dispatch, Framework, Model, Recipe};
 
@@ -504,6 +505,16 @@ impl<'a> Composer<'a> {
         }
     }
 
+    /// Bytes that the layers of one stage keep of a micro-batch.
+    fn kept(&self) -> f64 {
+        let (s, layout) = (self.s, self.layout);
+        let seq_len = s.model.fixed_tokens.unwrap_or(s.batch.seq_len);
+        let tokens = seq_len * layout.micro_batch / layout.context_parallel;
+        let layers = s.model.runs().filter(|(block, _)| block.kind == BlockKind::Layer);
+        let kept = |block| layer_saved_bytes(block, s.recipe, layout, seq_len, tokens).get();
+        layers.map(|(block, count)| kept(block) * count as f64).sum::<f64>() / layout.pipeline_parallel as f64
+    }
+
     fn offload(&self, x: &mut StepTimes, w: &states::Weights, m: f64) {
         let link = host_link(self.s.cluster);
         if self.layout.offloads(Offload::Optimizer) {
@@ -513,10 +524,8 @@ impl<'a> Composer<'a> {
             self.swap(x, owned, m);
         }
         if self.layout.offloads(Offload::Activation) {
-            let slice = Slice::of(self.layout, self.s.batch.seq_len);
-            let bytes = slice.tokens() * self.s.model.hidden as f64 * self.s.machine.element;
-            let layers = self.s.model.layers() as f64 / self.layout.pipeline_parallel as f64;
-            let one = 2.0 * bytes * layers / link;
+            // All that the layers keep goes down in forward and comes back in backward.
+            let one = 2.0 * self.kept() / link;
             let compute = x.compute() / m;
             x.offload += m * (one - compute).max(0.05 * one);
         }
