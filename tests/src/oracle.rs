@@ -214,6 +214,10 @@ pub fn express(row: &Row) -> Result<(Recipe, Layout, Batch), String> {
     if yes(row, "offload") && sharding != Sharding::Fsdp2 {
         return Err("offload without FSDP2".into());
     }
+    if sharding.is_fsdp() && sharding != Sharding::Fsdp2 && method != Method::Full {
+        // A flat parameter has one gradient, so PEFT wraps what is trained by itself; so do we.
+        return Err("FSDP1 units that mix frozen and trained parameters".into());
+    }
     let (reshard_after_forward, reshard_within) = match text(row, "raf") {
         "default" | "" => (Reshard::Default, 8),
         "true" => (Reshard::Always, 8),

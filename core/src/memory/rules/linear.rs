@@ -127,7 +127,10 @@ impl Reader<'_, '_> {
     fn adapter(&mut self, x: Id, taken: Id, base: Id, l: &Linear) -> Id {
         let m = self.mode;
         let lora = &m.recipe.lora;
-        let dtype = if m.autocast { m.compute } else { lora.dtype.bytes() };
+        // Where parameters are cast before a layer uses them, its adapters are cast with the rest.
+        let casts = m.weight < m.recipe.params().bytes();
+        let weight = if casts { m.weight.min(lora.dtype.bytes()) } else { lora.dtype.bytes() };
+        let dtype = if m.autocast { m.compute } else { weight };
         let rank = lora.rank as f64;
         let mut entry = if m.autocast {
             taken
@@ -142,14 +145,14 @@ impl Reader<'_, '_> {
         let down = self.tape.tensor(Line::per_token(rank), dtype, true);
         self.tape.step(&[entry], down).workspace();
         self.tape.keep(entry);
-        self.tape.weight_grad(rank * l.inputs as f64 * lora.dtype.bytes());
+        self.tape.weight_grad(rank * l.inputs as f64 * weight);
         if m.autocast && lora.dtype == Dtype::Fp32 {
             self.tape.weight_copy(rank * l.inputs as f64 * m.compute);
         }
         let up = self.tape.tensor(self.tape.elements(base), dtype, true);
         self.tape.step(&[down], up).workspace();
         self.tape.keep(down);
-        self.tape.weight_grad(rank * l.outputs as f64 * lora.dtype.bytes());
+        self.tape.weight_grad(rank * l.outputs as f64 * weight);
         if m.autocast && lora.dtype == Dtype::Fp32 {
             self.tape.weight_copy(rank * l.outputs as f64 * m.compute);
         }
