@@ -56,16 +56,16 @@ impl Mul<f64> for Line {
 }
 
 /// The largest of several instants at any number of tokens: a line, plus the partial sums of a
-/// reduction over the tokens. Only those that no other covers are kept.
+/// reduction. Only those that no other covers are kept.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Envelope(Vec<(Line, f64, f64)>);
+pub(super) struct Envelope(Vec<(Line, Line, Line)>);
 
 impl Envelope {
-    /// Takes in an instant; `columns` are those of a reduction that runs at it over `rows` a token,
-    /// or 0.
-    pub(super) fn include(&mut self, line: Line, columns: f64, rows: f64) {
-        let covered = |a: &(Line, f64, f64), b: &(Line, f64, f64)| {
-            a.0.covers(b.0) && (b.1 <= 0.0 || (a.1, a.2) == (b.1, b.2))
+    /// Takes in an instant; a reduction that runs at it sums so many `columns` over so many `rows`, or
+    /// none.
+    pub(super) fn include(&mut self, line: Line, columns: Line, rows: Line) {
+        let covered = |a: &(Line, Line, Line), b: &(Line, Line, Line)| {
+            a.0.covers(b.0) && (b.1 == Line::ZERO || (a.1, a.2) == (b.1, b.2))
         };
         let new = (line, columns, rows);
         if self.0.iter().any(|old| covered(old, &new)) {
@@ -76,9 +76,9 @@ impl Envelope {
     }
 
     pub(super) fn at(&self, tokens: f64) -> f64 {
-        self.0
-            .iter()
-            .fold(0.0, |m, &(l, columns, rows)| (l.at(tokens) + column_sum(columns, rows * tokens)).max(m))
+        self.0.iter().fold(0.0, |m, &(l, columns, rows)| {
+            (l.at(tokens) + column_sum(columns.at(tokens), rows.at(tokens))).max(m)
+        })
     }
 }
 
@@ -90,11 +90,11 @@ mod tests {
     fn an_envelope_is_the_maximum_of_its_lines() {
         let mut e = Envelope::default();
         for (fixed, per_token) in [(10.0, 1.0), (0.0, 3.0), (5.0, 0.5), (0.0, 2.0)] {
-            e.include(Line { fixed, per_token }, 0.0, 1.0);
+            e.include(Line { fixed, per_token }, Line::ZERO, Line::ZERO);
         }
         assert_eq!(e.0.len(), 2);
         assert_eq!((e.at(1.0), e.at(100.0)), (11.0, 300.0));
-        e.include(Line::ZERO, 4096.0, 1.0);
+        e.include(Line::ZERO, Line::fixed(4096.0), Line::per_token(1.0));
         assert_eq!((e.at(1.0), e.at(3072.0)), (11.0, 96.0 * 1024.0 * 1024.0));
     }
 }

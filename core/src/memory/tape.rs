@@ -340,7 +340,7 @@ impl<'t> Walk<'t> {
 
     fn note(&mut self, own: Line, columns: f64) {
         let line = self.remaining + self.alive + own + Line::fixed(self.made);
-        self.envelope.include(line, columns, 1.0);
+        self.envelope.include(line, Line::fixed(columns), Line::per_token(1.0));
     }
 
     /// A fresh gradient for `id`.

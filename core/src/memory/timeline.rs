@@ -155,7 +155,7 @@ impl Run {
         let (unit, gradients, input) = (&self.unit, self.bytes.weight_grads, self.bytes.input.at(t));
         // The parameters are let go, the gradients still whole.
         let gathered = place.gathered - unit.unsharded() - unit.resident;
-        let scattered = (unit.reduced > 0.0).then_some(Parts {
+        let scattered = (unit.reduced > 0.0 && !unit.late).then_some(Parts {
             working: gradients + input,
             gathered,
             reduction: unit.reduced,
@@ -250,7 +250,9 @@ impl<'a> Stage<'a> {
             let layer = kind == BlockKind::Layer;
             let mut push = |input_grad: bool, count: u64| {
                 if count > 0 {
-                    let loose = block.traced.as_ref().is_some_and(|part| !part.unit);
+                    let part = block.traced.as_ref();
+                    let loose = part.is_some_and(|part| !part.unit);
+                    let late = part.map_or(kind == BlockKind::Embedding || !input_grad, |p| p.input_free);
                     let selective = saves_by_operation(recipe, layout);
                     let recomputed = layer && (layout.recompute == Recompute::Full || selective);
                     let mode = Mode { input_grad, recomputed, ..mode };
@@ -262,8 +264,8 @@ impl<'a> Stage<'a> {
                         recomputed,
                         selective,
                         loose,
-                        traced: block.traced.is_some(),
-                        unit: Unit::default(),
+                        traced: part.is_some(),
+                        unit: Unit { late, ..Unit::default() },
                     });
                 }
             };
@@ -432,14 +434,17 @@ impl<'a> Stage<'a> {
             gradients: resting.gradients + above - x.root_gradients,
             reduction: x.root_reduction + x.bucket + x.flattened,
             inputs: resting.inputs + sum(&|r| r.bytes.held.at(t)),
+            gathered: sum(&|r| if r.unit.late { r.unit.unsharded() + r.unit.resident } else { 0.0 }),
             loss: loss.held,
             ..resting
         };
+        let reduction = self.late_reductions(reduction);
         let step = Parts {
             gradients: self.states.applied,
             temporaries: self.states.step,
             loss: 0.0,
             reduction: 0.0,
+            gathered: 0.0,
             ..reduction
         };
         [
@@ -462,6 +467,18 @@ impl<'a> Stage<'a> {
             let inside = Parts { activations: below, working: run.bytes.forward.at(t), ..end };
             fullest = fuller(fullest, inside);
             below += run.count * run.kept(t, self.layout);
+        }
+        fullest
+    }
+
+    /// The last reduction of the root, or that of a unit which `FSDP2` reduces after it, if fuller.
+    fn late_reductions(&self, root: Parts) -> Parts {
+        let (mut fullest, mut at) = (root, root);
+        for Run { count, unit, .. } in self.runs.iter().filter(|r| r.unit.late) {
+            at.gathered -= count * (unit.unsharded() + unit.resident);
+            at.reduction = unit.reduced;
+            fullest = fuller(fullest, at);
+            at.gradients -= count * (unit.gradients - unit.reduced_gradients);
         }
         fullest
     }
@@ -529,8 +546,15 @@ impl<'a> Stage<'a> {
             below.copies -= n * run.copies();
             above += n * run.unit.gradients;
             held_above += n * held;
-            resident -= n * run.unit.resident;
-            reduced = run.unit.reduced;
+            if run.unit.late {
+                resident += n * run.unit.unsharded();
+            } else {
+                resident -= n * run.unit.resident;
+                // Of what belongs to the root nothing is reduced yet.
+                if run.unit.gathered + run.unit.resident > 0.0 {
+                    reduced = run.unit.reduced;
+                }
+            }
             seen_layer |= run.kind == BlockKind::Layer;
         }
         above

@@ -22,6 +22,14 @@ pub(super) struct Unit {
     pub(super) cast: f64,
     /// Its gradients, once its backward is over.
     pub(super) gradients: f64,
+    /// None of its inputs wants a gradient, so that `FSDP2` meets no hook at the end of its backward: its
+    /// parameters stay gathered and its gradients whole until the whole backward is over.
+    ///
+    /// Source: torch.distributed.fsdp `_fully_shard/_fsdp_param_group.py`
+    /// (`_register_post_backward_hook`) and `_fsdp_state.py` (`_root_post_backward_final_callback`).
+    pub(super) late: bool,
+    /// Its gradients, once they are reduced.
+    pub(super) reduced_gradients: f64,
 }
 
 impl Unit {
@@ -181,6 +189,7 @@ impl Transients {
         };
         for run in runs.iter_mut() {
             if !own(run) {
+                run.unit.late = false;
                 root += (run.weights, run.count);
                 run.unit.gradients = run.bytes.weight_grads;
                 x.root_gradients += run.count * run.bytes.weight_grads;
@@ -207,11 +216,18 @@ impl Transients {
                 run.unit.flat = trained * unsharded_width;
                 run.unit.cast = trained * cast;
             }
+            run.unit.late &= two;
+            let whole = run.bytes.weight_grads;
             if accumulated <= 0.0 && !offloaded {
                 let experts = run.weights.experts / run.weights.base().max(1.0);
                 let share = (1.0 - experts) / d.parameters + experts / d.experts;
-                run.unit.gradients = run.bytes.weight_grads * share * trained_width / unsharded_width;
+                run.unit.reduced_gradients = whole * share * trained_width / unsharded_width;
             }
+            run.unit.gradients = if run.unit.late && (accumulated <= 0.0 || syncs) {
+                whole
+            } else {
+                run.unit.reduced_gradients
+            };
         }
         x.root = unit_bytes(&root, recipe, mode.compute);
         if two && matches!(layout.reshard_after_forward, Reshard::Always | Reshard::Node) {

@@ -7,10 +7,10 @@
 //!    "largest": 36864, "buffers": 0, "kernels": 52,
 //!    "products": [[3136.0, 64.0, 576.0, 1.0]],
 //!    "regimes": {
-//!      "fp32":     {"whole": {"kept": [0, 12845056], "forward": [[0, 14450000, 0, 1, 0, 0, 0]],
-//!                             "backward": [[8192, 19270000, 36864, 0, 64, 3136, 0]]},
-//!                   "recomputed": {"kept": [0, 802816], "forward": [[0, 14450000, 0, 1, 0, 0, 0]],
-//!                                  "backward": [[8192, 20070000, 36864, 0, 64, 3136, 0]]},
+//!      "fp32":     {"whole": {"kept": [0, 12845056], "forward": [[0, 14450000, 0, 1, 0, 0, 0, 0, 0]],
+//!                             "backward": [[8192, 19270000, 36864, 0, 0, 64, 0, 0, 3136]]},
+//!                   "recomputed": {"kept": [0, 802816], "forward": [[0, 14450000, 0, 1, 0, 0, 0, 0, 0]],
+//!                                  "backward": [[8192, 20070000, 36864, 0, 0, 64, 0, 0, 3136]]},
 //!                   "held": [0, 0], "traffic": [0, 51380224], "traffic_backward": [0, 102760448]},
 //!      "autocast": {}, "bf16": {}}}]}
 //! ```
@@ -18,10 +18,11 @@
 //! (The other two regimes are as the first.) A line `[fixed, per_token]` is in bytes. `kept` is what
 //! the part's forward leaves for backward. `forward` are the fullest instants of its forward, less
 //! what the parts before it keep; `backward` are those of its backward, less the same and less all
-//! finished gradients of weights. An instant is `[fixed, per_token, elements, workspaces, columns,
-//! rows, taken]`: its line, the elements of the finished gradients of weights beyond those of the parts
-//! after it, the workspaces of matrix products in use, and the matrix that is summed over its rows,
-//! so many a token, and what an accelerator's kernel takes beside, in bytes a token. All were traced twice, with the units kept whole and with every unit recomputed. `held` is what is alive between backward
+//! finished gradients of weights. An instant is `[fixed, per_token, elements, workspaces, taken,
+//! columns, columns_per_token, rows, rows_per_token]`: its line, the elements of the finished gradients
+//! of weights beyond those of the parts after it, the workspaces of matrix products in use, what an
+//! accelerator's kernel takes beside, in bytes a token, and the columns and rows of the matrix that is
+//! summed over its rows, two lines. All were traced twice, with the units kept whole and with every unit recomputed. `held` is what is alive between backward
 //! and the end of the step: inputs and outputs that the script holds. `products` are
 //! `[rows a token, columns, depth, number]`; `traffic` is what all other kernels read and write.
 
@@ -53,7 +54,7 @@ impl FromJson for BytesLine {
 
 /// What is alive at an instant of a part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
-#[serde(from = "[f64; 7]")]
+#[serde(from = "[f64; 9]")]
 pub struct TracedInstant {
     /// Bytes of tensors.
     pub bytes: BytesLine,
@@ -62,16 +63,17 @@ pub struct TracedInstant {
     /// Workspaces of matrix products that are in use.
     pub workspaces: f64,
     /// Columns of a matrix that is summed over its rows.
-    pub columns: f64,
-    /// Its rows a token.
-    pub rows: f64,
+    pub columns: BytesLine,
+    /// Its rows.
+    pub rows: BytesLine,
     /// Bytes a token that an accelerator's kernel takes beside, and gives back.
     pub taken: f64,
 }
 
-impl From<[f64; 7]> for TracedInstant {
-    fn from([fixed, per_token, gradients, workspaces, columns, rows, taken]: [f64; 7]) -> Self {
-        Self { bytes: BytesLine(fixed, per_token), gradients, workspaces, columns, rows, taken }
+impl From<[f64; 9]> for TracedInstant {
+    fn from([fixed, per_token, gradients, workspaces, taken, c, columns, r, rows]: [f64; 9]) -> Self {
+        let (bytes, columns, rows) = (BytesLine(fixed, per_token), BytesLine(c, columns), BytesLine(r, rows));
+        Self { bytes, gradients, workspaces, columns, rows, taken }
     }
 }
 
@@ -81,7 +83,7 @@ impl FromJson for TracedInstant {
     }
 
     fn read(&mut self, value: &Value) -> Result<()> {
-        let mut figures = [0.0; 7];
+        let mut figures = [0.0; 9];
         figures.read(value)?;
         *self = Self::from(figures);
         Ok(())
@@ -149,6 +151,9 @@ pub struct TracedPart {
     pub name: String,
     /// Whether FSDP gathers it by itself and a checkpoint may wrap it.
     pub unit: bool,
+    /// Whether none of its inputs wants a gradient, as of the first unit, or of one above a frozen tower.
+    #[serde(default)]
+    pub input_free: bool,
     /// Parameters it owns.
     pub parameters: u64,
     /// Of these, not trained.
@@ -260,7 +265,7 @@ impl TracedPart {
                 within(name, &[peaks.kept.0, peaks.kept.1])?;
                 for i in peaks.forward.iter().chain(&peaks.backward) {
                     within(name, &[i.bytes.0, i.bytes.1, i.gradients, i.workspaces, i.taken])?;
-                    between(name, &[i.columns, i.rows], 0.0, 1e9)?;
+                    between(name, &[i.columns.0, i.columns.1, i.rows.0, i.rows.1], -1e9, 1e9)?;
                 }
             }
         }
@@ -289,7 +294,7 @@ mod tests {
 
     fn spec(part: &str) -> ModelSpec {
         let peaks =
-            r#"{"kept": [0, 8], "forward": [[0, 9, 0, 0, 0, 0, 0]], "backward": [[0, 16, 6, 0, 0, 0, 0]]}"#;
+            r#"{"kept": [0, 8], "forward": [[0, 9, 0, 0, 0, 0, 0, 0, 0]], "backward": [[0, 16, 6, 0, 0, 0, 0, 0, 0]]}"#;
         let bytes = format!(
             r#"{{"whole": {peaks}, "recomputed": {peaks}, "traffic": [0, 1], "traffic_backward": [0, 2]}}"#
         );

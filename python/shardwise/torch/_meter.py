@@ -48,6 +48,8 @@ class Part:
     unit: bool
     start: int
     """Sequence number of the first autograd node made in it."""
+    input_free: bool = False
+    """Whether none of its inputs wants a gradient."""
     alive_before: int = 0
     """Bytes alive when it began."""
     alive_after: int = 0
@@ -81,11 +83,13 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for tensor in resting:
             self._known.add(tensor.untyped_storage()._cdata)  # noqa: SLF001 - its identity
 
-    def begin(self, name: str, *, unit: bool) -> None:
-        """Another part of forward begins."""
+    def begin(self, name: str, *, unit: bool, inputs: Any = None) -> None:
+        """Another part of forward begins; a unit is called with ``inputs``."""
         self.end()
         number = torch.autograd._get_sequence_nr()  # type: ignore[attr-defined]  # noqa: SLF001
-        part = Part(name, unit, number, alive_before=self.alive)
+        given = (x for x in pytree.tree_leaves(inputs) if isinstance(x, torch.Tensor))
+        free = unit and not any(x.requires_grad for x in given)
+        part = Part(name, unit, number, free, alive_before=self.alive)
         self.parts.append(part)
         self._starts.append(number)
 

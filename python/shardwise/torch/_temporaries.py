@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 
 WORKSPACE = 32 * 2**20
@@ -49,8 +49,10 @@ def _copied(x: torch.Tensor) -> int:
 
 
 def _with_bias(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
-    # cublasLt adds a bias in the same kernel, with a workspace of 1 MiB.
-    return Temporary(_product(args[1:], made).size, 1 / 32 if args[0].dim() == 1 else 1.0)
+    # cublasLt adds a bias in the same kernel, with a workspace of 1 MiB, unless the matrix is a vector.
+    # Source: aten/src/ATen/native/cuda/Blas.cpp, isInputCompliesAddmmCudaLt.
+    fused = args[0].dim() == 1 and min(args[2].shape) > 1
+    return Temporary(_product(args[1:], made).size, 1 / 32 if fused else 1.0)
 
 
 def _convolved(weight: torch.Tensor, pixels: torch.Tensor, groups: int, plain: bool) -> Temporary:
@@ -82,15 +84,50 @@ def _convolution_backward(args: tuple[Any, ...], made: list[torch.Tensor]) -> Te
     return _convolved(args[2], pixels, args[9], _is_plain(args[2], args[4], args[5]))
 
 
+FEW_ROWS = 1024
+"""Below, one block sums a column. Source: as the core's ``column_sum``."""
+
+
 def _sum(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
-    x, dims = args[0], args[1] if len(args) > 1 else None
-    if not dims:
-        return NONE
-    leading = sorted(d % x.dim() for d in dims)
-    rest = x.shape[len(leading) :]
-    if leading != list(range(len(leading))) or not rest:
-        return NONE
-    return Temporary(columns=prod(rest), rows=prod(x.shape[: len(leading)]))
+    # Numbers that are no 16-bit floats are cast before they are summed.
+    # Source: aten/src/ATen/native/ReduceOpsUtils.h, make_reduction_from_ty.
+    x, out = args[0], made[0]
+    cast = x.dtype != out.dtype and x.dtype not in (torch.bfloat16, torch.float16)
+    size = x.numel() * out.element_size() if cast else 0
+    dims = args[1] if len(args) > 1 else None
+    if dims is None or dims == []:
+        return Temporary(size)
+    columns, rows = _summed(x, dims if isinstance(dims, list | tuple) else [dims])
+    return Temporary(size, columns=columns, rows=rows)
+
+
+VECTOR = 4
+"""Columns that a thread adds up side by side. Source: Reduce.cuh, get_output_vec_size."""
+
+
+def _summed(x: torch.Tensor, dims: Sequence[int]) -> tuple[int, int]:
+    """Columns and rows of a sum that leaves what lies side by side; else it leaves next to nothing."""
+    summed = {d % x.dim() for d in dims} if x.dim() else set()
+    sides = [d for d in range(x.dim()) if x.shape[d] > 1]
+    nearest = min(sides, key=x.stride, default=-1)
+    if nearest < 0 or nearest in summed or not summed.intersection(sides):
+        return 0, 0
+    columns = prod(x.shape[d] for d in sides if d not in summed)
+    strides = (x.stride(d) for d in sides if d != nearest)
+    wide = x.shape[nearest] % VECTOR == 0 and all(s % VECTOR == 0 for s in strides)
+    # In the core the number of columns tells whether they are taken side by side.
+    if wide != (columns % VECTOR == 0):
+        return 0, 0
+    return columns, prod(x.shape[d] for d in sides if d in summed)
+
+
+def _extreme(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
+    # Partial results in the type itself, where sums of 16 bits are kept in fp32.
+    return _sum(args, made) if made[0].dtype == torch.float32 else NONE
+
+
+def _norm(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
+    return _sum((args[0], *args[2:3]), made)
 
 
 def _softmax_backward(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
@@ -158,6 +195,10 @@ _RULES: dict[Any, Callable[[tuple[Any, ...], list[torch.Tensor]], Temporary]] = 
     _ATEN.convolution_backward: _convolution_backward,
     _ATEN.sum: _sum,
     _ATEN.mean: _sum,
+    _ATEN.amax: _extreme,
+    _ATEN.amin: _extreme,
+    _ATEN.linalg_vector_norm: _norm,
+    _ATEN._euclidean_dist: _product,  # noqa: SLF001 - ATen's name
     _ATEN._softmax_backward_data: _softmax_backward,  # noqa: SLF001 - ATen's name
     _ATEN.embedding_dense_backward: _embedding_backward,
     _ATEN._embedding_bag_dense_backward: _embedding_backward,  # noqa: SLF001 - as above

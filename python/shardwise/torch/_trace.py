@@ -31,7 +31,7 @@ from .._error import Error
 from ._dialect import cuda_dialect
 from ._fake import batched, fake_copy
 from ._meter import Instant, Meter, Part
-from ._temporaries import WORKSPACE
+from ._temporaries import FEW_ROWS, WORKSPACE
 from ._units import Units, find_units
 
 Loss = Callable[[Any], torch.Tensor]
@@ -113,7 +113,8 @@ def trace(
             regime.name: [step(regime, n, again) for again in (False, True) for n in (1, 2)]
             for regime in REGIMES
         }
-    groups = _groups(steps["fp32"][0].parts)
+    runs = steps["fp32"][0].parts
+    groups = _groups(runs)
     traced = {
         name: _Traced(*(_Step(_joined(s.parts, groups), s.held) for s in of))
         for name, of in steps.items()
@@ -128,6 +129,7 @@ def trace(
         block: dict[str, Any] = {"name": part.name, "unit": part.unit, **weights[part.name]}
         block["products"] = _products(part, first.large.parts[i], samples)
         block["kernels"] = part.kernels
+        block["input_free"] = all(p.input_free for p in runs if p.name == part.name)
         block["inputs"] = 0 if i else example.numbers / samples
         above = sum(trained[i + 1 :])
         scale = _Scale(example.batch, tokens, above)
@@ -265,7 +267,7 @@ def _parts(model: nn.Module, units: Units, meter: Meter) -> Iterator[None]:
             nonlocal depth
             depth += 1
             if depth == 1:
-                meter.begin(name, unit=True)
+                meter.begin(name, unit=True, inputs=(args, kwargs))
 
         def leave(_: nn.Module, args: object, output: object, name: str = name) -> None:
             nonlocal depth
@@ -374,11 +376,14 @@ def _peaks(small: Part, large: Part, scale: _Scale) -> dict[str, Any]:
         return [instant[0] - before[0], instant[1] - before[1]]
 
     def line(a: Instant, b: Instant, others: int) -> list[float]:
-        finished, rows = float(a.finished - others), a.also.rows / (scale.batch * scale.tokens)
+        finished = float(a.finished - others)
         taken = (b.also.size - a.also.size) / (scale.batch * scale.tokens)
         # What a kernel takes whatever the batch, counted in workspaces.
         fixed = max(2 * a.also.size - b.also.size, 0) / WORKSPACE
-        figures = [finished, a.also.workspaces + fixed, float(a.also.columns), rows, taken]
+        summed = a.also.rows < b.also.rows or a.also.rows >= FEW_ROWS
+        columns = scale.line(a.also.columns, b.also.columns) if summed else [0.0, 0.0]
+        rows = scale.line(a.also.rows, b.also.rows) if summed else [0.0, 0.0]
+        figures = [finished, a.also.workspaces + fixed, taken, *columns, *rows]
         return [*above(a.alive, b.alive), *figures]
 
     forward = [line(a, b, 0) for a, b in _pairs(small.forward, large.forward)]

@@ -35,7 +35,7 @@ pub(super) fn bytes(part: &TracedPart, mode: &Mode<'_>) -> BlockBytes {
         for i in instants {
             let fixed = i.bytes.0 + i.gradients * gradient + i.workspaces * workspace;
             let alive = Line { fixed, per_token: i.bytes.1 + i.taken * sums } + inputs;
-            envelope.include(alive, i.columns * sums, i.rows);
+            envelope.include(alive, line(i.columns) * sums, line(i.rows));
         }
     };
     include(&mut bytes.forward, &peaks.forward);
