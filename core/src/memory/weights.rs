@@ -24,7 +24,7 @@ pub(super) struct BlockWeights {
     pub(super) largest_linear: f64,
     /// Of `dense`, those of a traced model that are not trained.
     pub(super) frozen: f64,
-    /// Elements of buffers.
+    /// Elements of buffers, as fp32.
     pub(super) buffers: f64,
 }
 
@@ -41,6 +41,8 @@ impl BlockWeights {
         let mut w = Self { buffers: block.buffers as f64, ..Self::default() };
         if let Some(part) = &block.traced {
             w.dense = part.parameters as f64;
+            // Who casts a module casts its buffers.
+            w.buffers *= recipe.params().bytes() / 4.0;
             w.frozen = part.frozen as f64;
             w.largest = part.largest as f64;
         }

@@ -163,7 +163,7 @@ pub struct TracedPart {
     pub tensors: u64,
     /// Elements of the largest.
     pub largest: u64,
-    /// Elements of buffers.
+    /// Elements of buffers, in the type of the parameters.
     #[serde(default)]
     pub buffers: u64,
     /// Floating numbers a token of what the script calls the model with.

@@ -306,6 +306,46 @@ def _dropout(x: torch.Tensor, p: float, train: bool) -> torch.Tensor:
     return x * 0 if train and p == 1 else x
 
 
+class _Ctc(torch.autograd.Function):
+    """Paths of every sample forward, and again backward. Source: aten native/cuda/LossCTC.cu."""
+
+    @staticmethod
+    def forward(ctx: Any, log_probs: torch.Tensor, labels: int) -> torch.Tensor:
+        steps, samples, _ = log_probs.shape
+        alpha = log_probs.new_empty(samples, steps, 2 * labels + 1)
+        ctx.save_for_backward(log_probs, alpha)
+        return log_probs.new_empty(samples)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, None]:
+        log_probs, alpha = ctx.saved_tensors
+        beta = torch.empty_like(alpha)
+        to_probs = torch.empty_like(log_probs)
+        del beta
+        return to_probs, None
+
+
+def _ctc_loss(
+    log_probs: torch.Tensor,
+    targets: torch.Tensor,
+    steps: object,
+    lengths: Sequence[int] | torch.Tensor,
+    blank: int = 0,
+    reduction: int = 1,
+    zero_infinity: bool = False,
+) -> torch.Tensor:
+    """The lengths are values: labels as many as targets have columns, or on average."""
+    samples = log_probs.shape[1]
+    if targets.dim() == 2:
+        labels = targets.shape[1]
+    elif isinstance(lengths, torch.Tensor):
+        labels = -(-targets.numel() // max(samples, 1))
+    else:
+        labels = max(lengths, default=0)
+    out: torch.Tensor = _Ctc.apply(log_probs, labels)
+    return out if reduction == 0 else out.mean() if reduction == 1 else out.sum()
+
+
 FLASH_HEAD = 256
 """Largest head of the flash kernel. Source: PyTorch transformers/cuda/sdp_utils.cpp."""
 ALIGNED_BYTES = 16
@@ -445,6 +485,8 @@ def _recurrent(kind: str) -> Callable[..., tuple[torch.Tensor, ...]]:
 _KERNELS: dict[str, Callable[..., Any]] = {
     "dropout": _dropout,
     "rms_norm": _rms_norm,
+    "ctc_loss.IntList": _ctc_loss,
+    "ctc_loss.Tensor": _ctc_loss,
     "scaled_dot_product_attention": _attention,
     "gru_cell": _gru_cell,
     "lstm_cell": _lstm_cell,

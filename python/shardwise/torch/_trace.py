@@ -328,8 +328,14 @@ def _weights(model: nn.Module, units: Units, parts: list[str]) -> dict[str, dict
         out[name] = _count(mine)
     rest = [p for p in model.parameters() if id(p) not in taken]
     out[parts[0]] = _count(rest)
-    out[parts[0]]["buffers"] = sum(b.numel() for b in model.buffers())
+    out[parts[0]]["buffers"] = sum(_words(b) for b in model.buffers())
     return out
+
+
+def _words(buffer: torch.Tensor) -> int:
+    """Its numbers, or as many as numbers of four bytes would take the room of others."""
+    floats = buffer.is_floating_point()
+    return buffer.numel() if floats else -(-buffer.numel() * buffer.element_size() // 4)
 
 
 def _count(parameters: list[nn.Parameter]) -> dict[str, int]:
