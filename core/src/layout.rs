@@ -249,7 +249,8 @@ pub struct Layout {
     pub wrap: Wrap,
     /// DDP: gradients live in the communication buckets.
     pub gradient_as_bucket_view: bool,
-    /// Gradients are reduced after every micro-batch, not only the last.
+    /// Gradients are reduced after every micro-batch, as PyTorch does unless the loop turns it off
+    /// (`set_requires_gradient_sync` of FSDP2, `no_sync` of DDP and FSDP1); not only after the last, as trainers do.
     pub sync_every_micro_batch: bool,
 }
 

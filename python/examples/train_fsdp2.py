@@ -85,7 +85,9 @@ def main() -> None:
 
     for step in range(5):
         with watch.step() if watch else torch.enable_grad():
-            for _ in range(accumulation):
+            for i in range(accumulation):
+                if plan is not None:
+                    model.set_requires_gradient_sync(i == accumulation - 1)
                 ids = torch.arange(TOKENS, device=device).expand(micro_batch, TOKENS)
                 loss = loss_of(model(ids)) / accumulation
                 loss.backward()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ._copies import copies
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 
 WORKSPACE = 32 * 2**20
@@ -30,6 +33,7 @@ class Temporary:
 
 
 NONE = Temporary()
+Rule = Callable[[tuple[Any, ...], list[torch.Tensor]], Temporary]
 
 
 def _product(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
@@ -55,7 +59,7 @@ def _with_bias(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
     return Temporary(_product(args[1:], made).size, 1 / 32 if fused else 1.0)
 
 
-def _convolved(weight: torch.Tensor, pixels: torch.Tensor, groups: int, plain: bool) -> Temporary:
+def _convolved(weight: torch.Tensor, pixels: torch.Tensor, groups: int, *, plain: bool) -> Temporary:
     """The columns of one sample, as PyTorch's own kernels lay them out beside a product.
 
     cuDNN's workspace is of its choice and not public; this stands for it.
@@ -76,12 +80,13 @@ def _is_plain(weight: torch.Tensor, stride: list[int], padding: list[int]) -> bo
 
 def _convolution(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
     pixels = args[0] if args[6] else made[0]
-    return _convolved(args[1], pixels, args[8], _is_plain(args[1], args[3], args[4]))
+    return _convolved(args[1], pixels, args[8], plain=_is_plain(args[1], args[3], args[4]))
 
 
 def _convolution_backward(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
     pixels = args[1] if args[7] else args[0]
-    return _convolved(args[2], pixels, args[9], _is_plain(args[2], args[4], args[5]))
+    # The gradient of the input is laid out in columns whatever the kernel.
+    return _convolved(args[2], pixels, args[9], plain=False)
 
 
 FEW_ROWS = 1024
@@ -131,8 +136,30 @@ def _norm(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
 
 
 def _softmax_backward(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
-    # Source: aten/src/ATen/native/cuda/SoftMax.cu, softmax_backward_cuda_out: grad * output.
-    return Temporary(args[1].numel() * args[1].element_size())
+    # Source: aten/src/ATen/native/cuda/SoftMax.cu, softmax_backward_cuda_out: grad * output, which lies
+    # as the gradient does and is then laid out row by row.
+    size = args[1].numel() * args[1].element_size()
+    dense = torch.empty_like(args[0])
+    return Temporary(size if dense.is_contiguous() else 2 * size)
+
+
+def _loss(elements: int) -> Rule:
+    """A loss that is reduced makes its elements first, and as many numbers on the way to them."""
+
+    def rule(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
+        reduced = made[0].numel() < args[0].numel()
+        return Temporary(elements * args[0].numel() * args[0].element_size() if reduced else 0)
+
+    return rule
+
+
+def _log_sum(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
+    # Source: aten/src/ATen/native/ReduceOps.cpp, logsumexp_out_impl: the exponentials.
+    return Temporary(args[0].numel() * args[0].element_size())
+
+
+def _soft_margin(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
+    return Temporary(2 * made[0].numel() * made[0].element_size())
 
 
 SORTED = 48
@@ -186,7 +213,7 @@ def _efficient_backward(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temp
 
 
 _ATEN = torch.ops.aten
-_RULES: dict[Any, Callable[[tuple[Any, ...], list[torch.Tensor]], Temporary]] = {
+_RULES: dict[Any, Rule] = {
     _ATEN.mm: _product,
     _ATEN.bmm: _product,
     _ATEN.baddbmm: _product,
@@ -200,6 +227,13 @@ _RULES: dict[Any, Callable[[tuple[Any, ...], list[torch.Tensor]], Temporary]] = 
     _ATEN.linalg_vector_norm: _norm,
     _ATEN._euclidean_dist: _product,  # noqa: SLF001 - ATen's name
     _ATEN._softmax_backward_data: _softmax_backward,  # noqa: SLF001 - ATen's name
+    # Source: aten/src/ATen/native/Loss.cpp.
+    _ATEN.mse_loss: _loss(1),
+    _ATEN.smooth_l1_loss: _loss(1),
+    _ATEN.huber_loss: _loss(1),
+    _ATEN.binary_cross_entropy_with_logits: _loss(2),
+    _ATEN.soft_margin_loss_backward: _soft_margin,
+    _ATEN.logsumexp: _log_sum,
     _ATEN.embedding_dense_backward: _embedding_backward,
     _ATEN._embedding_bag_dense_backward: _embedding_backward,  # noqa: SLF001 - as above
     _ATEN.index_put: _index_put,
@@ -214,4 +248,6 @@ _RULES: dict[Any, Callable[[tuple[Any, ...], list[torch.Tensor]], Temporary]] = 
 def temporary(func: Any, args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
     """What the operation takes and gives back."""
     rule = _RULES.get(getattr(func, "overloadpacket", None))
-    return NONE if rule is None else rule(args, made)
+    own = NONE if rule is None else rule(args, made)
+    more = copies(func, args, made)
+    return replace(own, size=own.size + more) if more else own

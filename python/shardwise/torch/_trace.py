@@ -25,7 +25,7 @@ from torch.nn.modules.module import (
     register_module_forward_pre_hook,
 )
 from torch.utils import _pytree as pytree
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import CheckpointError, checkpoint
 
 from .._error import Error
 from ._dialect import cuda_dialect
@@ -103,9 +103,12 @@ def trace(
     """The parts of the model in the order in which they run, as the core reads them."""
 
     def step(regime: Regime, times: int, recomputed: bool) -> _Step:
-        return _step(
-            model, example, loss, units, regime, times, recomputed=recomputed, on_gpu=on_gpu
-        )
+        run = partial(_step, model, example, loss, units, regime, times, on_gpu=on_gpu)
+        if recomputed:
+            # A unit that runs differently the second time (it fills a cache) keeps what it keeps.
+            with contextlib.suppress(CheckpointError):
+                return run(recomputed=True)
+        return run(recomputed=False)
 
     dialect = cuda_dialect() if on_gpu else contextlib.nullcontext()
     with dialect, _values_are_unknown(model):
