@@ -233,6 +233,45 @@ def test_a_module_that_reads_values_is_named(kind):
     assert "torch.where" in caught.value.allowed
 
 
+class Skips(Chooses):
+    """Asks of values what most modules that ask do."""
+
+    def forward(self, x):
+        y = x if torch.rand([]) < 0.1 else self.linear(x)
+        return torch.distributions.Normal(y, y.exp()).rsample()
+
+
+def test_what_most_modules_ask_of_values_is_assumed():
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), Skips())
+    parts = shardwise.describe(model, torch.zeros(2, 8)).spec["parts"]
+    # Nothing is skipped: both products are there.
+    assert (
+        sum(len(part["products"]) * part["products"][0][3] for part in parts if part["products"])
+        == 2
+    )
+
+
+class Cached(torch.nn.Module):
+    """Keeps what it made and takes it the next time."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear, self.made = torch.nn.Linear(8, 8), None
+
+    def forward(self, x):
+        if self.made is None:
+            self.made = self.linear(x)
+        return x * self.made
+
+
+def test_a_unit_that_cannot_run_again_keeps_what_it_keeps():
+    model = torch.nn.Sequential(Cached(), Cached())
+    it = shardwise.describe(model, torch.zeros(2, 8), units=[Cached])
+    for part in it.spec["parts"]:
+        regime = part["regimes"]["fp32"]
+        assert regime["recomputed"] == regime["whole"]
+
+
 def test_sparse_gradients_are_refused():
     model = torch.nn.EmbeddingBag(10, 4, sparse=True)
     with pytest.raises(shardwise.Error, match="sparse=False"):

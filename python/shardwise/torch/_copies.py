@@ -1,7 +1,7 @@
 """Which CUDA kernels of PyTorch copy an argument that does not lie row by row in memory.
 
-Source: PyTorch 2.15 aten/src/ATen/native, calls of ``contiguous()`` before a kernel is launched; each
-observed in the caching allocator. The copies are given back when the operation ends.
+Source: PyTorch 2.15 aten/src/ATen/native, calls of ``contiguous()`` before a kernel is launched;
+each observed in the caching allocator. The copies are given back when the operation ends.
 """
 
 from __future__ import annotations

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
+from torch.distributions import Distribution
 from torch.utils import _pytree as pytree
 
 if TYPE_CHECKING:
@@ -42,3 +45,26 @@ def batched(inputs: Any, mode: FakeTensorMode, times: int, dtype: torch.dtype | 
             return torch.empty(size, dtype=wanted, device="cpu")
 
     return pytree.tree_map(one, inputs)
+
+
+@contextlib.contextmanager
+def values_assumed() -> Iterator[None]:
+    """Until its end, what modules commonly ask of values goes as it goes in most steps.
+
+    A drawn number without dimensions is 1, so that no layer that is skipped at random is
+    (``if torch.rand([]) < self.layerdrop`` in Transformers), and distributions take their
+    parameters for valid.
+    """
+    drawn, checked = torch.rand, Distribution._validate_args  # noqa: SLF001 - there is no public getter
+
+    def rand(*size: Any, **kwargs: Any) -> torch.Tensor:
+        plain = size in (([],), ((),), (torch.Size(),)) and not kwargs
+        return torch.tensor(1.0) if plain else drawn(*size, **kwargs)
+
+    torch.rand = rand  # type: ignore[assignment]
+    Distribution.set_default_validate_args(False)
+    try:
+        yield
+    finally:
+        torch.rand = drawn
+        Distribution.set_default_validate_args(checked)

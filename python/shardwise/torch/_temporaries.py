@@ -53,13 +53,15 @@ def _copied(x: torch.Tensor) -> int:
 
 
 def _with_bias(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
-    # cublasLt adds a bias in the same kernel, with a workspace of 1 MiB, unless the matrix is a vector.
+    # cublasLt adds a bias in the same kernel, with a workspace of 1 MiB, but not for a vector.
     # Source: aten/src/ATen/native/cuda/Blas.cpp, isInputCompliesAddmmCudaLt.
     fused = args[0].dim() == 1 and min(args[2].shape) > 1
     return Temporary(_product(args[1:], made).size, 1 / 32 if fused else 1.0)
 
 
-def _convolved(weight: torch.Tensor, pixels: torch.Tensor, groups: int, *, plain: bool) -> Temporary:
+def _convolved(
+    weight: torch.Tensor, pixels: torch.Tensor, groups: int, *, plain: bool
+) -> Temporary:
     """The columns of one sample, as PyTorch's own kernels lay them out beside a product.
 
     cuDNN's workspace is of its choice and not public; this stands for it.
@@ -111,7 +113,7 @@ VECTOR = 4
 
 
 def _summed(x: torch.Tensor, dims: Sequence[int]) -> tuple[int, int]:
-    """Columns and rows of a sum that leaves what lies side by side; else it leaves next to nothing."""
+    """Columns and rows of a sum that leaves what lies side by side; else next to nothing is."""
     summed = {d % x.dim() for d in dims} if x.dim() else set()
     sides = [d for d in range(x.dim()) if x.shape[d] > 1]
     nearest = min(sides, key=x.stride, default=-1)
@@ -136,7 +138,7 @@ def _norm(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
 
 
 def _softmax_backward(args: tuple[Any, ...], made: list[torch.Tensor]) -> Temporary:
-    # Source: aten/src/ATen/native/cuda/SoftMax.cu, softmax_backward_cuda_out: grad * output, which lies
+    # Source: aten/src/ATen/native/cuda/SoftMax.cu, softmax_backward_cuda_out: grad * output, lying
     # as the gradient does and is then laid out row by row.
     size = args[1].numel() * args[1].element_size()
     dense = torch.empty_like(args[0])

@@ -29,7 +29,7 @@ from torch.utils.checkpoint import CheckpointError, checkpoint
 
 from .._error import Error
 from ._dialect import cuda_dialect
-from ._fake import batched, fake_copy
+from ._fake import batched, fake_copy, values_assumed
 from ._meter import Instant, Meter, Part
 from ._temporaries import FEW_ROWS, WORKSPACE
 from ._units import Units, find_units
@@ -111,7 +111,7 @@ def trace(
         return run(recomputed=False)
 
     dialect = cuda_dialect() if on_gpu else contextlib.nullcontext()
-    with dialect, _values_are_unknown(model):
+    with dialect, values_assumed(), _values_are_unknown(model):
         steps = {
             regime.name: [step(regime, n, again) for again in (False, True) for n in (1, 2)]
             for regime in REGIMES
