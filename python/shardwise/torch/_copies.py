@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 _ATEN = torch.ops.aten
-_ROWS = {
+_ROWS: dict[Any, tuple[int, ...]] = {
     _ATEN.convolution: (0,),
     _ATEN.convolution_backward: (1,),
     _ATEN.native_layer_norm: (0,),
@@ -37,7 +37,7 @@ _ROWS = {
 """Positions of the tensors that these want row by row. cuDNN takes a convolution's channels side by
 side, in a workspace of its own choice that is not public; the copy of the input stands for it."""
 
-_ROWS_OR_CHANNELS = {
+_ROWS_OR_CHANNELS: dict[Any, tuple[int, ...]] = {
     _ATEN.convolution_backward: (0,),
     _ATEN.native_group_norm: (0,),
     _ATEN.native_group_norm_backward: (0, 1),

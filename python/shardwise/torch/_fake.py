@@ -61,7 +61,7 @@ def values_assumed() -> Iterator[None]:
         plain = size in (([],), ((),), (torch.Size(),)) and not kwargs
         return torch.tensor(1.0) if plain else drawn(*size, **kwargs)
 
-    torch.rand = rand  # type: ignore[assignment]
+    torch.rand = rand
     Distribution.set_default_validate_args(False)
     try:
         yield
