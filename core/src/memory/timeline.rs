@@ -251,7 +251,6 @@ impl<'a> Stage<'a> {
             let mut push = |input_grad: bool, count: u64| {
                 if count > 0 {
                     let part = block.traced.as_ref();
-                    let loose = part.is_some_and(|part| !part.unit);
                     let late = part.map_or(kind == BlockKind::Embedding || !input_grad, |p| p.input_free);
                     let selective = saves_by_operation(recipe, layout);
                     let recomputed = layer && (layout.recompute == Recompute::Full || selective);
@@ -263,7 +262,7 @@ impl<'a> Stage<'a> {
                         count: count as f64,
                         recomputed,
                         selective,
-                        loose,
+                        loose: part.is_some_and(|part| !part.unit),
                         traced: part.is_some(),
                         unit: Unit { late, ..Unit::default() },
                     });

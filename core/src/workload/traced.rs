@@ -293,8 +293,7 @@ mod tests {
     use crate::workload::ModelSpec;
 
     fn spec(part: &str) -> ModelSpec {
-        let peaks =
-            r#"{"kept": [0, 8], "forward": [[0, 9, 0, 0, 0, 0, 0, 0, 0]], "backward": [[0, 16, 6, 0, 0, 0, 0, 0, 0]]}"#;
+        let peaks = r#"{"kept": [0, 8], "forward": [[0, 9, 0, 0, 0, 0, 0, 0, 0]], "backward": [[0, 16, 6, 0, 0, 0, 0, 0, 0]]}"#;
         let bytes = format!(
             r#"{{"whole": {peaks}, "recomputed": {peaks}, "traffic": [0, 1], "traffic_backward": [0, 2]}}"#
         );
