@@ -489,7 +489,8 @@ export interface LayoutInput {
   wrap?: Wrap;
   /** DDP: gradients live in the communication buckets. */
   gradient_as_bucket_view?: boolean;
-  /** Gradients are reduced after every micro-batch, not only the last. */
+  /** Gradients are reduced after every micro-batch, as PyTorch does unless the loop turns it off
+   * (`set_requires_gradient_sync` of FSDP2, `no_sync` of DDP and FSDP1); not only after the last, as trainers do. */
   sync_every_micro_batch?: boolean;
 }
 
@@ -1745,7 +1746,8 @@ export interface Layout {
   wrap: Wrap;
   /** DDP: gradients live in the communication buckets. */
   gradient_as_bucket_view: boolean;
-  /** Gradients are reduced after every micro-batch, not only the last. */
+  /** Gradients are reduced after every micro-batch, as PyTorch does unless the loop turns it off
+   * (`set_requires_gradient_sync` of FSDP2, `no_sync` of DDP and FSDP1); not only after the last, as trainers do. */
   sync_every_micro_batch: boolean;
 }
 

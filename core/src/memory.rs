@@ -1,5 +1,6 @@
 //! Peak memory of one rank: a timeline, not a sum.
 
+mod instants;
 mod kernels;
 mod line;
 mod loss;
@@ -25,9 +26,10 @@ use crate::layout::{Layout, Recompute};
 use crate::quantity::Bytes;
 use crate::term::{Term, Terms};
 use crate::workload::{Batch, Block, Model, Recipe};
+use instants::{Instants, Parts};
 use runtime::Outside;
 use stages::Peak;
-use timeline::{Instants, Parts, Stage, saves_by_operation};
+use timeline::{Stage, saves_by_operation};
 
 /// How far readings of similar runs lie from the estimate.
 mod interval {

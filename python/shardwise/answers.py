@@ -893,7 +893,11 @@ class Layout:
     """DDP: gradients live in the communication buckets."""
 
     sync_every_micro_batch: bool
-    """Gradients are reduced after every micro-batch, not only the last."""
+    """Gradients are reduced after every micro-batch, as PyTorch does unless the loop turns it
+
+    off (`set_requires_gradient_sync` of FSDP2, `no_sync` of DDP and FSDP1); not only after the
+    last, as trainers do.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)

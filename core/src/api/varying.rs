@@ -52,6 +52,13 @@ impl Workplace<'_> {
             let step = place.step(&layout, laid.batch).total();
             let memory = place.memory(&layout, laid.batch);
             let own = job.work * part.share * (step / laid.step.total());
+            if !(1.0..=1e10).contains(&own.get()) {
+                let allowed = "a share that makes a part of 1 s to 1e10 s";
+                let given = format_args!("{}, a part of {own}", part.share);
+                return Err(
+                    Error::new("share", ErrorCode::OutOfRange, given, allowed).entry("run.node_counts", i)
+                );
+            }
             let saves = RestartJob {
                 work: own,
                 interval: job.interval.max(floor(own)).min(own),

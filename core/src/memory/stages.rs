@@ -1,9 +1,10 @@
 //! The pipeline stages that can be fullest, and the least that must be known of each to find the
 //! fullest for any micro-batch and schedule.
 
+use super::instants::Instants;
 use super::memo::Memo;
 use super::runtime::Outside;
-use super::timeline::{Instants, Share, Stage, beside};
+use super::timeline::{Share, Stage, beside};
 use crate::layout::Layout;
 use crate::quantity::Bytes;
 use crate::term::Interval80;

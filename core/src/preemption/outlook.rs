@@ -63,7 +63,10 @@ impl RestartJob {
     /// Names the first field outside its range.
     pub fn validate(&self) -> Result<()> {
         in_range("work", self.work.get(), 1.0, 1e10)?;
-        in_range("interval", self.interval.get(), (self.work.get() / MOST_SEGMENTS).max(1e-3), 1e10)?;
+        let (interval, least) = (self.interval.get(), (self.work.get() / MOST_SEGMENTS).max(1e-3));
+        // What divides the work into whole segments may be rounded below the least.
+        let rounded = interval < least && interval > least * (1.0 - 1e-9);
+        in_range("interval", if rounded { least } else { interval }, least, 1e10)?;
         for (field, time) in [("save", self.save), ("restore", self.restore), ("provision", self.provision)] {
             in_range(field, time.get(), 0.0, 1e10)?;
         }

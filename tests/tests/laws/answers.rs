@@ -50,8 +50,11 @@ fn answer(verb: &str, request: &impl serde::Serialize) -> Result<Value, TestCase
 
 /// What holds of every estimate.
 pub fn estimate_is_sound(request: &EstimateRequest) -> Verdict {
-    let answer: EstimateAnswer =
-        shardwise::estimate(request).map_err(|e| TestCaseError::fail(e.to_string()))?;
+    let answer: EstimateAnswer = match shardwise::estimate(request) {
+        // How long a part takes on another number of nodes no strategy knows beforehand.
+        Err(e) if e.given.contains("a part of") => return Ok(()),
+        answer => answer.map_err(|e| TestCaseError::fail(e.to_string()))?,
+    };
     let value = serde_json::to_value(&answer).expect("an answer is JSON");
     sound(&value, "answer").map_err(TestCaseError::fail)?;
     let fail = |what: &str| Err(TestCaseError::fail(what.to_owned()));
