@@ -366,13 +366,13 @@ pub fn dimensions() -> BoxedStrategy<ModelSpec> {
 
 /// A traced module of a few parts.
 pub fn traced() -> BoxedStrategy<ModelSpec> {
-    let part = (any::<bool>(), 0_u64..=10_000_000, 0.0..=1.0_f64, 1_u64..=4096, 0_u64..=200);
+    let part = (any::<(bool, bool)>(), 0_u64..=10_000_000, 0.0..=1.0_f64, 1_u64..=4096, 0_u64..=200);
     (vec(part, 1..=8), prop_oneof![Just(1_u64), 1_u64..=4096])
         .prop_map(|(parts, tokens)| {
             let parts: Vec<Value> = parts
                 .into_iter()
                 .enumerate()
-                .map(|(i, (unit, parameters, share, width, kernels))| {
+                .map(|(i, ((unit, input_free), parameters, share, width, kernels))| {
                     // Any share of the parameters, cut to a whole number of them.
                     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
                     let some = (parameters as f64 * share) as u64;
@@ -380,8 +380,8 @@ pub fn traced() -> BoxedStrategy<ModelSpec> {
                         let kept = 2.0 * width as f64 * per_element;
                         let peaks = json!({
                             "kept": [0.0, kept],
-                            "forward": [[1024.0, 1.5 * kept, 0.0, 1.0, 0.0, 0.0, kept / 8.0]],
-                            "backward": [[0.0, 2.0 * kept, some as f64, 0.0, width as f64, 1.0, 0.0]],
+                            "forward": [[1024.0, 1.5 * kept, 0, 1, kept / 8.0, 0, 0, 0, 0]],
+                            "backward": [[0, 2.0 * kept, some, 0, 0, width, 0, 0, 1]],
                         });
                         json!({
                             "whole": peaks, "recomputed": peaks, "held": [0.0, 4.0],
@@ -389,7 +389,8 @@ pub fn traced() -> BoxedStrategy<ModelSpec> {
                         })
                     };
                     json!({
-                        "name": format!("part.{i}"), "unit": unit, "parameters": parameters, "frozen": some,
+                        "name": format!("part.{i}"), "unit": unit, "input_free": input_free,
+                        "parameters": parameters, "frozen": some,
                         "tensors": 1 + parameters / 1_000_000, "largest": some, "buffers": kernels,
                         "products": [[1.0, width, width, 1.0]], "kernels": kernels,
                         "regimes": { "fp32": bytes(4.0), "autocast": bytes(3.0), "bf16": bytes(2.0) },

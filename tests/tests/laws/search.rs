@@ -17,7 +17,7 @@ fn one_site() -> impl Strategy<Value = PlanRequest> {
     plan_request().prop_map(|mut request| {
         request.alternatives.clear();
         let s = &mut request.search;
-        (s.optimizers, s.computes, s.nodes, s.instances) = Default::default();
+        (s.methods, s.optimizers, s.computes, s.nodes, s.instances) = Default::default();
         s.global_batch_range = None;
         (s.scaling, s.sensitivity) = (false, false);
         request
