@@ -100,8 +100,8 @@ vocabulary! {
         Layers = "layers",
         /// Each layer, the embedding, and the final norm with the head.
         LayersEmbedHead = "layers+embed+head",
-        /// Each layer or table of at least 1e8 parameters; the rest in the root (FSDP1's
-        /// `size_based_auto_wrap_policy`, Accelerate's `SIZE_BASED_WRAP`).
+        /// Each module of at least 1e8 parameters that are in no smaller unit; the rest in the root
+        /// (FSDP1's `size_based_auto_wrap_policy`, Accelerate's `SIZE_BASED_WRAP`).
         Size = "size",
         /// The whole model as one unit.
         Model = "model",

@@ -16,6 +16,7 @@ mod tape;
 mod timeline;
 mod transients;
 mod weights;
+mod wrap;
 
 pub(crate) use memo::Memo;
 pub use report::{MemoryReport, Phase};

@@ -10,6 +10,7 @@ use super::states::{States, base_bytes};
 use super::tape::BlockBytes;
 use super::transients::{Transients, Unit};
 use super::weights::BlockWeights;
+use super::wrap::Units;
 use crate::layout::{Layout, Offload, Recompute};
 use crate::workload::{BlockKind, Framework, Model, Recipe, Stream};
 
@@ -24,6 +25,8 @@ pub(super) struct Run {
     selective: bool,
     /// Runs between the units of a traced model.
     pub(super) loose: bool,
+    /// How it falls into units where they are made by size.
+    pub(super) by_size: Units,
     traced: bool,
     /// What sharding gathers and reduces of one of them.
     pub(super) unit: Unit,
@@ -64,7 +67,8 @@ impl Run {
     /// The end of its backward, where that reduces its gradients: `place` is the instant before, with
     /// its parameters gathered.
     fn reductions(&self, t: f64, place: Parts) -> impl Iterator<Item = Parts> {
-        let (unit, gradients, input) = (&self.unit, self.bytes.weight_grads, self.bytes.input.at(t));
+        let (unit, input) = (&self.unit, self.bytes.input.at(t));
+        let gradients = self.bytes.weight_grads - unit.flushed;
         // The parameters are let go, the gradients still whole.
         let gathered = place.gathered - unit.unsharded() - unit.resident;
         let scattered = (unit.reduced > 0.0 && !unit.late).then_some(Parts {
@@ -128,8 +132,7 @@ impl<'a> Stage<'a> {
         let seq_len = model.fixed_tokens.unwrap_or(seq_len);
         let mode = Mode::new(recipe, layout, seq_len, accumulates);
         let mut runs: Vec<Run> = Vec::with_capacity(model.order.len() + 1);
-        let mut total = BlockWeights::default();
-        let mut at = 0;
+        let (mut total, mut at) = (BlockWeights::default(), 0);
         // Below the first trainable parameter no gradient flows; with adapters and recomputation
         // the input is made to require one (enable_input_require_grads).
         let frozen = recipe.frozen_base();
@@ -175,6 +178,7 @@ impl<'a> Stage<'a> {
                         recomputed,
                         selective,
                         loose: part.is_some_and(|part| !part.unit),
+                        by_size: Units::by_size(block, &weights, layout),
                         traced: part.is_some(),
                         unit: Unit { late, ..Unit::default() },
                     });
@@ -433,7 +437,7 @@ impl<'a> Stage<'a> {
                 let place = Parts {
                     activations: below.activations - (k + 1.0) * kept + held_above + (k + 1.0) * held,
                     copies: below.copies - (k + 1.0) * run.copies(),
-                    working: backward + input + fetched,
+                    working: backward + input + fetched - run.unit.flushed,
                     gradients: at.gradients + above + k * run.unit.gradients,
                     gathered: x.root + resident - k * run.unit.resident + run.unit.unsharded() + next,
                     reduction: x.bucket + if k > 0.0 { run.unit.reduced } else { reduced },

@@ -4,6 +4,7 @@ use super::rules::Mode;
 use super::states::{Divisors, States, base_bytes};
 use super::timeline::Run;
 use super::weights::BlockWeights;
+use super::wrap::Units;
 use crate::layout::{Layout, Offload, Recompute, Reshard, Sharding, Wrap};
 use crate::workload::{BlockKind, Dtype, Framework, Recipe};
 
@@ -22,6 +23,8 @@ pub(super) struct Unit {
     pub(super) cast: f64,
     /// Its gradients, once its backward is over.
     pub(super) gradients: f64,
+    /// Of a block of several units, the gradients that are reduced by the time the fullest one's are.
+    pub(super) flushed: f64,
     /// None of its inputs wants a gradient, so that `FSDP2` meets no hook at the end of its backward: its
     /// parameters stay gathered and its gradients whole until the whole backward is over.
     ///
@@ -160,10 +163,10 @@ impl Transients {
         };
         // What runs between the units of a traced model belongs to the root.
         let own = |run: &Run| match layout.wrap {
-            Wrap::Layers => run.kind == BlockKind::Layer && !run.loose,
-            Wrap::LayersEmbedHead => true,
-            Wrap::Size => run.weights.base() + run.weights.adapters >= MIN_UNIT,
-            Wrap::Model => false,
+            Wrap::Layers if run.kind == BlockKind::Layer && !run.loose => Units::WHOLE,
+            Wrap::LayersEmbedHead => Units::WHOLE,
+            Wrap::Size => run.by_size,
+            Wrap::Layers | Wrap::Model => Units::NONE,
         };
         // Between forward and backward a unit may rest in larger shards.
         let partly = layout.rests_within().map_or(0.0, |ranks| 1.0 / ranks as f64);
@@ -188,19 +191,27 @@ impl Transients {
             ..Self::default()
         };
         for run in runs.iter_mut() {
-            if !own(run) {
+            let units = own(run);
+            if units.largest <= 0.0 {
                 run.unit.late = false;
                 root += (run.weights, run.count);
                 run.unit.gradients = run.bytes.weight_grads;
                 x.root_gradients += run.count * run.bytes.weight_grads;
                 continue;
             }
-            let bytes = unit_bytes(&run.weights, recipe, mode.compute);
-            // The unit of the head is wrapped so as to stay.
-            let stays = stays || run.kind != BlockKind::Layer && run.kind != BlockKind::Embedding;
+            let parameters = unit_bytes(&run.weights, recipe, mode.compute);
+            let bytes = parameters * units.largest;
+            // What is left of it belongs to the root, beside its own units; of those all but one are
+            // reduced when the largest is.
+            root += (run.weights, run.count * units.loose);
+            x.root_gradients += run.count * run.bytes.weight_grads * units.loose;
+            run.unit.flushed = run.bytes.weight_grads * (1.0 - units.loose - units.largest);
+            // The unit of the head is wrapped by hand, so as to stay.
+            let ends = run.kind != BlockKind::Layer && run.kind != BlockKind::Embedding;
+            let stays = stays || ends && layout.wrap == Wrap::LayersEmbedHead;
             if stays {
-                run.unit.resident = bytes;
-                x.resident += run.count * bytes;
+                run.unit.resident = parameters * (1.0 - units.loose);
+                x.resident += run.count * run.unit.resident;
             } else {
                 run.unit.gathered = bytes;
                 run.unit.resident = bytes * partly;
@@ -209,7 +220,7 @@ impl Transients {
             // FSDP2 leaves the buffer behind, FSDP1 gathers the unit anew when backward begins.
             x.left = if two { bytes } else { 0.0 };
             x.ahead = run.unit.gathered;
-            let trained = run.weights.trainable(recipe);
+            let trained = run.weights.trainable(recipe) * units.largest;
             if two {
                 run.unit.reduced = trained * reduce;
             } else {
@@ -226,7 +237,7 @@ impl Transients {
             run.unit.gradients = if run.unit.late && (accumulated <= 0.0 || syncs) {
                 whole
             } else {
-                run.unit.reduced_gradients
+                run.unit.reduced_gradients * (1.0 - units.loose) + whole * units.loose
             };
         }
         x.root = unit_bytes(&root, recipe, mode.compute);
@@ -282,8 +293,6 @@ impl Transients {
     }
 }
 
-/// Elements from which FSDP's `size_based_auto_wrap_policy` makes a module a unit (`min_num_params`).
-const MIN_UNIT: f64 = 1e8;
 /// DeepSpeed's `reduce_bucket_size` and `stage3_max_live_parameters`, in elements, by default.
 pub(super) const BUCKET: f64 = 5e8;
 const MAX_LIVE: f64 = 1e9;
