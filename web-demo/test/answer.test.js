@@ -129,7 +129,10 @@ test("spot is reckoned with losses: expected time and money with their spread", 
   assert.match(await page.locator("dialog[open]").innerText(), /expected time/i);
   await page.keyboard.press("Escape");
   await page.locator(".part-outlook summary").click();
-  assert.equal(await page.locator(".part-outlook .behind-table tbody tr").count(), 2);
+  // The table is drawn when the browser tells that it was opened, a moment after the click.
+  const rows = page.locator(".part-outlook .behind-table tbody tr");
+  await rows.first().waitFor();
+  assert.equal(await rows.count(), 2);
   await page.getByLabel("Reckon with lost machines").uncheck();
   await settled(page);
   assert.equal((await fields(page)).get("run.faults"), null);
