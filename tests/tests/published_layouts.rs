@@ -4,8 +4,10 @@ use std::path::Path;
 
 use shardwise_tests::throughput::choices;
 
-/// Sources whose runs lie within about a tenth of the plan; `docs/search.md` says what is seen beyond the others.
+/// Sources whose runs lie within a tenth of the plan; `docs/search.md` says what is seen beyond the others.
 const NEAR: [&str; 6] = ["llmfoundry", "nemo-longseq", "nemo2412", "nemo25xx", "mbridge-039", "mbridge-262"];
+/// Of these, runs at micro-batch 4 where 16 fits and is a tenth faster.
+const SMALL: [&str; 2] = ["llmfoundry-007", "llmfoundry-008"];
 
 #[test]
 fn published_layouts_are_in_the_space_and_near_the_plan() {
@@ -16,9 +18,9 @@ fn published_layouts_are_in_the_space_and_near_the_plan() {
         // One row needs more than its accelerators hold.
         assert_eq!(c.against.is_none(), c.id != "aws-trn1-002", "{}: {:?}", c.id, c.against);
         assert!(c.excess() > -0.01, "{}: {:+.3} beats the plan: {:?}", c.id, c.excess(), c.names);
-        if NEAR.iter().any(|source| c.id.starts_with(source)) {
+        if NEAR.iter().any(|source| c.id.starts_with(source)) && !SMALL.contains(&c.id.as_str()) {
             near += 1;
-            assert!(c.excess() <= 0.11, "{}: {:+.3} {:?}", c.id, c.excess(), c.names);
+            assert!(c.excess() <= 0.1, "{}: {:+.3} {:?}", c.id, c.excess(), c.names);
         }
     }
     assert!(near >= 10 && all.len() >= 14, "{near} of {}", all.len());

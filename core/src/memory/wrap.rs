@@ -22,8 +22,8 @@ impl Units {
     pub(super) const NONE: Self = Self { largest: 0.0, loose: 1.0 };
 
     /// Modules are visited from the leaves up: a linear weight, then what is left of attention (up to
-    /// the projection after it) and of the feed-forward part, then what is left of the layer. Each that is large
-    /// enough becomes a unit, the rest passes on to the module around it.
+    /// the projection after it) and of the feed-forward part, then what is left of the layer. Each that
+    /// is large enough becomes a unit, the rest passes on to the module around it.
     ///
     /// Source: torch.distributed.fsdp.wrap `_recursive_wrap` and `size_based_auto_wrap_policy`.
     pub(super) fn by_size(block: &Block, weights: &BlockWeights, layout: &Layout) -> Self {
