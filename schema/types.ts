@@ -173,12 +173,16 @@ export interface CalibrationInput {
 
 /** Asks for the catalogue, with rows of the user's own. */
 export interface CatalogRequest {
+  /** Version of this format. */
+  schema_version?: number;
   /** Catalogue rows of the user's own. */
   catalog?: CatalogRowsInput;
 }
 
 /** Every kind of row: what the catalogue lists, and the form of a file a user brings. */
 export interface CatalogRowsInput {
+  /** Version of this format. */
+  schema_version?: number;
   /** GPUs and other accelerators, by id. */
   accelerators?: AcceleratorInput[];
   /** Cloud shapes with their prices, by cloud, name and region. */
@@ -254,6 +258,8 @@ export type ContextStyle = "ring" | "all_to_all";
 
 /** Asks what a model is made of. */
 export interface DescribeModelRequest {
+  /** Version of this format. */
+  schema_version?: number;
   /** The model. */
   model: ModelSpec;
 }
@@ -1313,6 +1319,8 @@ export interface Calibration {
 
 /** Every kind of row: what the catalogue lists, and the form of a file a user brings. */
 export interface CatalogRows {
+  /** Version of this format. */
+  schema_version: number;
   /** GPUs and other accelerators, by id. */
   accelerators?: Accelerator[];
   /** Cloud shapes with their prices, by cloud, name and region. */
@@ -1862,6 +1870,8 @@ export interface MemoryReport {
 
 /** A model in one line: what a report says about it. */
 export interface ModelSummary {
+  /** Version of this format. */
+  schema_version: number;
   /** What the user called it. */
   name: string;
   /** Its `model_type`. */

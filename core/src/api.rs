@@ -6,6 +6,7 @@ mod calibrate;
 mod compare;
 mod estimate;
 mod explain;
+mod listing;
 mod nearest;
 mod open;
 mod outlook;
@@ -28,9 +29,10 @@ pub use answer::{
 pub use calibrate::{CalibrateAnswer, CalibrateRequest, MeasuredRun, Residual, calibrate};
 pub use compare::{CompareAnswer, CompareLine, CompareRequest, Compared, Contender, Unit, compare};
 pub use estimate::estimate;
+pub use listing::{catalog, describe_model};
 pub use outlook::{CheckpointOutlook, Deadline, LossOutlook, OfferLine, RunOutlook, ServingOutlook, Spread};
 pub use plan::plan;
-pub use request::{CatalogRequest, DescribeModelRequest, EstimateRequest, PlanRequest, SCHEMA_VERSION};
+pub use request::{CatalogRequest, DescribeModelRequest, EstimateRequest, PlanRequest};
 pub use run::{
     Checkpointing, Expenses, Faults, Hazard, LossPolicy, NodeCount, Owned, Run, SaveMode, Serving,
 };

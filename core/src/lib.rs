@@ -56,6 +56,7 @@ pub mod step;
 #[cfg(feature = "proptest")]
 pub mod strategies;
 mod term;
+mod version;
 mod vocabulary;
 pub mod workload;
 mod write;
@@ -69,4 +70,5 @@ pub use quantity::{
     Bytes, BytesPerSecond, Flops, FlopsPerSecond, GIB, MIB, Seconds, Usd, UsdPerSecond, Watts,
 };
 pub use term::{Interval80, Term, Terms};
+pub use version::SCHEMA_VERSION;
 pub use workload::{Model, ModelSpec, ModelSummary, ParameterCounts, Recipe, preset_names};

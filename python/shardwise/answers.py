@@ -273,6 +273,9 @@ class Calibration:
 class CatalogRows:
     """Every kind of row: what the catalogue lists, and the form of a file a user brings."""
 
+    schema_version: int
+    """Version of this format."""
+
     accelerators: tuple[Accelerator, ...] = ()
     """GPUs and other accelerators, by id."""
 
@@ -1074,6 +1077,9 @@ Method: TypeAlias = Literal["full", "lora", "qlora", "qat", "qat_lora"]
 @dataclass(frozen=True, kw_only=True)
 class ModelSummary:
     """A model in one line: what a report says about it."""
+
+    schema_version: int
+    """Version of this format."""
 
     name: str
     """What the user called it."""

@@ -283,12 +283,18 @@ class Calibration(TypedDict, total=False):
 class CatalogRequest(TypedDict, total=False):
     """Asks for the catalogue, with rows of the user's own."""
 
+    schema_version: int
+    """Version of this format."""
+
     catalog: CatalogRows
     """Catalogue rows of the user's own."""
 
 
 class CatalogRows(TypedDict, total=False):
     """Every kind of row: what the catalogue lists, and the form of a file a user brings."""
+
+    schema_version: int
+    """Version of this format."""
 
     accelerators: Sequence[Accelerator]
     """GPUs and other accelerators, by id."""
@@ -397,6 +403,9 @@ class DescribeModelRequest(TypedDict, total=False):
 
     model: Required[ModelSpec]
     """The model."""
+
+    schema_version: int
+    """Version of this format."""
 
 
 Dispatch: TypeAlias = Literal["all_to_all", "deduplicated"]

@@ -8,9 +8,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use shardwise::api::{
     CalibrateRequest, CatalogRequest, CompareRequest, DescribeModelRequest, EstimateRequest, PlanRequest,
-    calibrate, compare, estimate, plan,
+    calibrate, catalog, compare, describe_model, estimate, plan,
 };
-use shardwise::{Catalog, Error, ErrorCode};
+use shardwise::{Error, ErrorCode};
 
 /// Asks a verb and checks all that is promised of its answer; gives the answer.
 ///
@@ -38,13 +38,9 @@ pub fn ask(verb: &str, request: &str) -> Result<String, Error> {
     }
     match verb {
         "calibrate" => typed(request, &answer, |r: &CalibrateRequest| calibrate(r)),
-        "catalog" => typed(request, &answer, |r: &CatalogRequest| {
-            Catalog::embedded().with_overrides(r.catalog.clone()).map(|c| c.rows().clone())
-        }),
+        "catalog" => typed(request, &answer, |r: &CatalogRequest| catalog(r)),
         "compare" => typed(request, &answer, |r: &CompareRequest| compare(r)),
-        "describe_model" => {
-            typed(request, &answer, |r: &DescribeModelRequest| Ok(r.model.resolve("model")?.summary()));
-        }
+        "describe_model" => typed(request, &answer, |r: &DescribeModelRequest| describe_model(r)),
         "estimate" => typed(request, &answer, |r: &EstimateRequest| estimate(r)),
         "plan" => typed(request, &answer, |r: &PlanRequest| plan(r)),
         _ => {}

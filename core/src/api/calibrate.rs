@@ -6,13 +6,14 @@ use serde::{Deserialize, Serialize};
 use shardwise_derive::{FromJson, ToJson};
 
 use super::estimate::{Resolved, recipe_on};
-use super::request::{EstimateRequest, SCHEMA_VERSION, schema_version, version};
+use super::request::EstimateRequest;
 use super::text::plan_name;
 use crate::calibrate::{self, Calibration, Learnt, Observation};
 use crate::error::{Error, ErrorCode, Result, entries, in_range};
 use crate::memory;
 use crate::quantity::{Bytes, Seconds};
 use crate::step::Setting;
+use crate::version::{SCHEMA_VERSION, schema_version, version};
 
 /// Asks what measured runs teach.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]

@@ -9,10 +9,11 @@ use shardwise_derive::{FromJson, ToJson};
 use super::answer::{EstimateAnswer, Verdict};
 use super::estimate::estimate;
 use super::plan::plan;
-use super::request::{EstimateRequest, PlanRequest, SCHEMA_VERSION, schema_version, version};
+use super::request::{EstimateRequest, PlanRequest};
 use crate::error::{Error, ErrorCode, Result, entries};
 use crate::quantity::{Bytes, Seconds, Usd, thousands};
 use crate::term::Terms;
+use crate::version::{SCHEMA_VERSION, schema_version, version};
 use crate::vocabulary::vocabulary;
 
 /// Asks for two to sixteen answers side by side.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::answer::{EstimateAnswer, Fit, Price, RunReport, Verdict};
-use super::request::{EstimateRequest, SCHEMA_VERSION};
+use super::request::EstimateRequest;
 use super::run::Run;
 use super::text::plan_name;
 use crate::assumption::Assumption;
@@ -16,6 +16,7 @@ use crate::memory::{self, MemoryReport};
 use crate::quantity::Bytes;
 use crate::step::{Setting, StepReport};
 use crate::term::{Interval80, Term, Terms};
+use crate::version::SCHEMA_VERSION;
 use crate::workload::{Batch, Framework, Kernels, Method, Model, Recipe};
 
 /// What one layout needs: memory, time, money.
@@ -79,11 +80,7 @@ pub(super) fn resolve_cluster(
     spec: &crate::cluster::ClusterSpec,
     own: &crate::cluster::CatalogRows,
 ) -> Result<(Cluster, Vec<Assumption>)> {
-    if own.is_empty() {
-        return spec.resolve(Catalog::embedded());
-    }
-    let catalog = Catalog::embedded().with_overrides(own.clone())?;
-    spec.resolve(&catalog)
+    spec.resolve(&*Catalog::with(own)?)
 }
 
 /// The networks that would join several nodes of those a request names.
@@ -91,10 +88,7 @@ pub(super) fn networks_between(
     spec: &crate::cluster::ClusterSpec,
     own: &crate::cluster::CatalogRows,
 ) -> Result<Vec<Network>> {
-    if own.is_empty() {
-        return spec.networks_between(Catalog::embedded());
-    }
-    spec.networks_between(&Catalog::embedded().with_overrides(own.clone())?)
+    spec.networks_between(&*Catalog::with(own)?)
 }
 
 /// What a model cannot do whatever the layout.

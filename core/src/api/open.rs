@@ -85,7 +85,7 @@ fn as_many((cluster, assumptions): (Cluster, Vec<Assumption>), gpus: u64) -> (Cl
 
 /// Every priced cloud shape with parts of a vendor, in the catalogue's order.
 fn shapes(request: &PlanRequest, vendor: &str, gpus: u64) -> Result<Vec<(Cluster, Vec<Assumption>)>> {
-    let own = Catalog::embedded().with_overrides(request.catalog.clone())?;
+    let own = Catalog::with(&request.catalog)?;
     let mut names: Vec<&str> = own.rows().instances.iter().map(|row| row.name.as_str()).collect();
     names.dedup();
     let mut out = Vec::new();

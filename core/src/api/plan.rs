@@ -5,7 +5,7 @@ use super::estimate::{Workplace, networks_between, recipe_on, strategy_name, ver
 use super::explain::Explain;
 use super::nearest::nearest_changes;
 use super::open::Open;
-use super::request::{PlanRequest, SCHEMA_VERSION};
+use super::request::PlanRequest;
 use super::text::plan_name;
 use super::variations;
 use crate::assumption::Assumption;
@@ -17,6 +17,7 @@ use crate::ledger::deduplicated;
 use crate::order::sort_by;
 use crate::quantity::{Bytes, Seconds, Usd};
 use crate::search::{Facts, Ground, Objective, Outcome, Point, Scaling, Search, StopReason, explore};
+use crate::version::SCHEMA_VERSION;
 use crate::workload::{Batch, Recipe};
 
 /// The best layout for the machines, a ranked list, and why not the rest.

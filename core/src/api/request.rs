@@ -10,14 +10,8 @@ use crate::cluster::{CatalogRows, ClusterSpec};
 use crate::error::{Error, ErrorCode, Result, entries, in_range};
 use crate::layout::Layout;
 use crate::search::{Objective, Search};
+use crate::version::{schema_version, version};
 use crate::workload::{Batch, ModelSpec, Recipe};
-
-/// Version of requests and answers. It rises when a field changes its meaning.
-pub const SCHEMA_VERSION: u32 = 1;
-
-pub(super) const fn schema_version() -> u32 {
-    SCHEMA_VERSION
-}
 
 fn whole_cluster() -> Layout {
     Layout { data_parallel_shard: 0, ..Layout::default() }
@@ -109,29 +103,24 @@ pub struct PlanRequest {
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DescribeModelRequest {
+    /// Version of this format.
+    #[serde(default = "schema_version")]
+    pub schema_version: u32,
     /// The model.
     pub model: ModelSpec,
 }
 
 /// Asks for the catalogue, with rows of the user's own.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields)]
 pub struct CatalogRequest {
+    /// Version of this format.
+    #[serde(default = "schema_version")]
+    pub schema_version: u32,
     /// Catalogue rows of the user's own.
+    #[serde(default)]
     pub catalog: CatalogRows,
-}
-
-pub(super) fn version(given: u32) -> Result<()> {
-    if given == SCHEMA_VERSION {
-        return Ok(());
-    }
-    Err(Error::new(
-        "schema_version",
-        ErrorCode::OutOfRange,
-        given,
-        format!("{SCHEMA_VERSION}, the only version this release reads"),
-    ))
 }
 
 impl EstimateRequest {

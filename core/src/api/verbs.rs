@@ -4,9 +4,9 @@ use core::fmt::Display;
 
 use super::calibrate::{CalibrateRequest, calibrate};
 use super::compare::{CompareRequest, compare};
+use super::listing::{catalog, describe_model};
 use super::request::{CatalogRequest, DescribeModelRequest, EstimateRequest, PlanRequest};
 use super::{estimate, plan};
-use crate::cluster::Catalog;
 use crate::error::{Error, ErrorCode, Result};
 use crate::read::{FromJson, from_text};
 use crate::write::{ToJson, to_text};
@@ -68,14 +68,9 @@ impl<T: ToJson + Display> Print for T {
 fn answer(verb: &str, request: &str) -> Result<Box<dyn Print>> {
     Ok(match verb {
         "calibrate" => Box::new(calibrate(&read::<CalibrateRequest>(request)?)?),
-        "catalog" => {
-            let own = read::<CatalogRequest>(request)?.catalog;
-            Box::new(Catalog::embedded().with_overrides(own)?.rows().clone())
-        }
+        "catalog" => Box::new(catalog(&read::<CatalogRequest>(request)?)?),
         "compare" => Box::new(compare(&read::<CompareRequest>(request)?)?),
-        "describe_model" => {
-            Box::new(read::<DescribeModelRequest>(request)?.model.resolve("model")?.summary())
-        }
+        "describe_model" => Box::new(describe_model(&read::<DescribeModelRequest>(request)?)?),
         "estimate" => Box::new(estimate(&read::<EstimateRequest>(request)?)?),
         "plan" => Box::new(plan(&read::<PlanRequest>(request)?)?),
         _ => {

@@ -1,12 +1,14 @@
 //! The catalogue: rows in a fixed order, with an index built once.
 
 use core::cmp::Ordering;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::order::sort_by;
 use crate::read::{FromJson, from_text};
+use crate::version::{SCHEMA_VERSION, version};
 
 use super::lookup::{Names, normal};
 use super::rows::{Accelerator, CatalogRows, Instance, Link, Platform, Source};
@@ -99,6 +101,7 @@ impl Catalog {
     /// # Errors
     /// As [`Catalog::new`].
     pub fn with_overrides(&self, own: CatalogRows) -> Result<Self> {
+        version(own.schema_version).map_err(|e| e.under("catalog"))?;
         let mut rows = self.rows.clone();
         let mut claimed = BTreeSet::new();
         for row in &own.accelerators {
@@ -119,6 +122,14 @@ impl Catalog {
         merge(&mut rows.storage, own.storage, |a, b| a.id.cmp(&b.id));
         merge(&mut rows.sources, own.sources, |a, b| a.id.cmp(&b.id));
         Self::new(rows)
+    }
+
+    /// The embedded catalogue with the rows of a request, which mostly has none.
+    pub(crate) fn with(own: &CatalogRows) -> Result<Cow<'static, Self>> {
+        if *own == CatalogRows::default() {
+            return Ok(Cow::Borrowed(Self::embedded()));
+        }
+        Self::embedded().with_overrides(own.clone()).map(Cow::Owned)
     }
 
     /// All rows, sorted by name: the answer of the `catalog` verb.
@@ -354,6 +365,7 @@ fn closest(mut near: Vec<(usize, &str)>) -> Vec<(usize, &str)> {
 /// The embedded files, as they are: one array of rows each.
 pub(super) fn embedded_rows() -> Result<CatalogRows> {
     Ok(CatalogRows {
+        schema_version: SCHEMA_VERSION,
         accelerators: read("accelerators", include_str!("../../data/accelerators.json"))?,
         instances: read("instances", include_str!("../../data/instances.json"))?,
         links: read("links", include_str!("../../data/links.json"))?,

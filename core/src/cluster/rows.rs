@@ -4,11 +4,15 @@
 use serde::{Deserialize, Serialize};
 use shardwise_derive::{FromJson, ToJson};
 
+use crate::version::SCHEMA_VERSION;
+
 /// Every kind of row: what the catalogue lists, and the form of a file a user brings.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromJson, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct CatalogRows {
+    /// Version of this format.
+    pub schema_version: u32,
     /// GPUs and other accelerators, by id.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub accelerators: Vec<Accelerator>,
@@ -29,16 +33,17 @@ pub struct CatalogRows {
     pub sources: Vec<Source>,
 }
 
-impl CatalogRows {
-    /// Whether there is no row of any kind.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.accelerators.is_empty()
-            && self.instances.is_empty()
-            && self.links.is_empty()
-            && self.platforms.is_empty()
-            && self.storage.is_empty()
-            && self.sources.is_empty()
+impl Default for CatalogRows {
+    fn default() -> Self {
+        Self {
+            schema_version: SCHEMA_VERSION,
+            accelerators: Vec::new(),
+            instances: Vec::new(),
+            links: Vec::new(),
+            platforms: Vec::new(),
+            storage: Vec::new(),
+            sources: Vec::new(),
+        }
     }
 }
 

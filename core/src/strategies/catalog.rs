@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::figure::{pick, rarely};
 use crate::cluster::{Accelerator, Instance, Link, Platform, Source, StorageOffer};
-use crate::{Catalog, CatalogRows};
+use crate::{Catalog, CatalogRows, SCHEMA_VERSION};
 
 /// Half to twice a figure.
 fn scale() -> BoxedStrategy<f64> {
@@ -114,6 +114,7 @@ pub fn catalog_rows() -> BoxedStrategy<CatalogRows> {
         vec(own_source(), 0..=1),
     )
         .prop_map(|(accelerators, instances, links, platforms, storage, sources)| CatalogRows {
+            schema_version: SCHEMA_VERSION,
             accelerators,
             instances,
             links,

@@ -14,13 +14,13 @@ use super::run::run;
 use super::search::search;
 use crate::api::{
     CalibrateRequest, CatalogRequest, CompareRequest, Contender, DescribeModelRequest, EstimateRequest,
-    MeasuredRun, Objective, PlanRequest, Run, SCHEMA_VERSION, Search, estimate,
+    MeasuredRun, Objective, PlanRequest, Run, Search, estimate,
 };
 use crate::calibrate::Calibration;
 use crate::layout::{Layout, Offload, Sharding};
 use crate::quantity::{Bytes, Seconds};
 use crate::workload::{Compute, Framework, Method, Recipe};
-use crate::{Catalog, CatalogRows, ClusterSpec, ModelSpec};
+use crate::{Catalog, CatalogRows, ClusterSpec, ModelSpec, SCHEMA_VERSION};
 
 /// What measured runs taught.
 pub fn calibration() -> BoxedStrategy<Calibration> {
@@ -264,12 +264,12 @@ fn step_time(request: &PlanRequest) -> f64 {
 
 /// A request for what a model is made of.
 pub fn describe_model_request() -> BoxedStrategy<DescribeModelRequest> {
-    model().prop_map(|model| DescribeModelRequest { model }).boxed()
+    model().prop_map(|model| DescribeModelRequest { schema_version: SCHEMA_VERSION, model }).boxed()
 }
 
 /// A request for the catalogue.
 pub fn catalog_request() -> BoxedStrategy<CatalogRequest> {
-    catalog_rows().prop_map(|catalog| CatalogRequest { catalog }).boxed()
+    catalog_rows().prop_map(|catalog| CatalogRequest { schema_version: SCHEMA_VERSION, catalog }).boxed()
 }
 
 /// A request for a few answers side by side.

@@ -10,6 +10,7 @@ use super::block::{Block, BlockKind, OpKind};
 use super::config::Config;
 use super::{families, presets, traced};
 use crate::error::{Error, ErrorCode, Result};
+use crate::version::SCHEMA_VERSION;
 use crate::write::Shown;
 
 /// What a request may say of a model: the name of a preset (`llama-3.1-8b`, or a Hub id whose
@@ -106,6 +107,8 @@ pub struct ParameterCounts {
 #[derive(Clone, Debug, PartialEq, Serialize, ToJson)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct ModelSummary {
+    /// Version of this format.
+    pub schema_version: u32,
     /// What the user called it.
     pub name: String,
     /// Its `model_type`.
@@ -277,6 +280,7 @@ impl Model {
     #[must_use]
     pub fn summary(&self) -> ModelSummary {
         ModelSummary {
+            schema_version: SCHEMA_VERSION,
             name: self.name.clone(),
             family: self.family.to_owned(),
             hidden: self.hidden,

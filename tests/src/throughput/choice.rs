@@ -64,7 +64,7 @@ fn choice(row: &Row, asked: &Asked) -> Result<Choice, String> {
         }
     };
     let request = PlanRequest {
-        schema_version: shardwise::api::SCHEMA_VERSION,
+        schema_version: shardwise::SCHEMA_VERSION,
         model: asked.spec.clone(),
         cluster: asked.machines.clone(),
         seq_len: asked.batch.seq_len,

@@ -64,6 +64,7 @@ fn shuffled(rows: &CatalogRows, by: u64) -> CatalogRows {
         order.into_iter().map(|(_, i)| rows[i].clone()).collect()
     }
     CatalogRows {
+        schema_version: rows.schema_version,
         accelerators: mix(&rows.accelerators, by),
         instances: mix(&rows.instances, by),
         links: mix(&rows.links, by),
