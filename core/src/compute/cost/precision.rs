@@ -22,7 +22,8 @@ impl Builder<'_> {
         self.again(v, |parts| parts.cast += forward);
     }
 
-    /// A low-rank adapter: skinny products, so traffic counts.
+    /// A low-rank adapter: skinny products, whose traffic counts. From ranks of some hundreds on their
+    /// arithmetic takes longer; by how much is booked with the products.
     pub(super) fn adapter(&mut self, v: &Visit<'_>, l: &Linear) {
         let [a, b, c, d] = self.profile.adapter;
         let (k, n) = match l.split {
@@ -32,6 +33,19 @@ impl Builder<'_> {
         };
         let pass = Pass { forward: a * (k + b * n), backward: c * (k + d * n) };
         self.traffic(v, self.tokens, pass, 4.0);
+        let machine = self.machine;
+        let beyond = |multiplied: f64, traffic: f64| {
+            let arithmetic = 2.0 * self.tokens * multiplied / machine.matmul16;
+            (arithmetic - machine.stream(self.tokens * machine.element / 2.0 * traffic)).max(0.0)
+        };
+        let rank = self.recipe.lora.rank as f64;
+        let (down, up) = (rank * k, rank * n);
+        let inputs = up + if v.input_gradient { down } else { 0.0 };
+        let forward = beyond(down + up, pass.forward);
+        let backward = beyond(inputs + down + up, pass.backward);
+        self.cost.forward.matmul += forward;
+        self.cost.backward.matmul += backward;
+        self.again(v, |parts| parts.matmul += forward);
         let trained = adapter_parameters(self.recipe, l) as f64;
         self.cost.dense += trained;
         self.cost.trained_dense += trained;
