@@ -98,8 +98,17 @@ fn express_deepspeed(row: &Row) -> Result<(Recipe, Layout, Batch), String> {
         2 => (Sharding::Zero2, 1, world),
         _ => (Sharding::Zero3, 1, world),
     };
+    let rank = int(row, "lora", 0);
     let recipe = Recipe {
         framework: Framework::DeepSpeed,
+        method: if rank > 0 { Method::Lora } else { Method::Full },
+        // The engine casts adapters with all else.
+        lora: Lora {
+            rank: rank.max(1),
+            targets: vec!["all-linear".to_owned()],
+            dtype: Dtype::Bf16,
+            ..Lora::default()
+        },
         params_dtype: Some(Dtype::Bf16),
         compute: Compute::Bf16,
         // The script asks for the loss only.
@@ -170,6 +179,11 @@ pub fn express(row: &Row) -> Result<(Recipe, Layout, Batch), String> {
         (_, "EFFICIENT_ATTENTION") => AttentionKernel::Efficient,
         _ => AttentionKernel::Sdpa,
     };
+    let recompute = match text(row, "ckpt") {
+        "none" => Recompute::None,
+        "selective" => Recompute::Selective,
+        _ => Recompute::Full,
+    };
     let recipe = Recipe {
         method,
         lora: Lora {
@@ -188,6 +202,12 @@ pub fn express(row: &Row) -> Result<(Recipe, Layout, Batch), String> {
         optimizer,
         padding_mask: yes(row, "pad_mask"),
         keep_gradients: text(row, "zero_grad_none") == "False",
+        // The policy of its "op" is what such a row was traced with.
+        framework: if recompute == Recompute::Selective {
+            Framework::Torchtitan
+        } else {
+            Framework::default()
+        },
         ..Recipe::default()
     };
     let hybrid = int(row, "hybrid", 0);
@@ -230,7 +250,7 @@ pub fn express(row: &Row) -> Result<(Recipe, Layout, Batch), String> {
         data_parallel_shard: shard,
         tensor_parallel: tensor,
         micro_batch: int(row, "mb", 1),
-        recompute: if text(row, "ckpt") == "none" { Recompute::None } else { Recompute::Full },
+        recompute,
         offload: if yes(row, "offload") {
             vec![
                 shardwise::layout::Offload::Param,

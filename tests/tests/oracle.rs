@@ -34,6 +34,12 @@ fn deepspeed_stages() {
 }
 
 #[test]
+fn deepspeed_with_adapters() {
+    let (median, p90, scored) = errors("corpus/oracle_deepspeed_lora.csv");
+    assert!(median <= 0.05 && p90 <= 0.5 && scored >= 1.0, "{median} {p90} {scored}");
+}
+
+#[test]
 fn families_read_from_their_code_alone() {
     // Predicted before any of them was traced, but for Llama 4.
     let (median, p90, scored) = errors("models/variants/oracle_memory.csv");

@@ -15,8 +15,8 @@ use super::tape::{BlockBytes, Id, Tape, WeightGrads};
 use super::transients::gradients_join;
 use crate::layout::{Again, ContextStyle, Layout, RecomputeModule};
 use crate::workload::{
-    Act, AttentionKernel, Block, BlockKind, Compute, Framework, Kernels, MEMORY, Method, Op, OpKind, Recipe,
-    Slot, Split, Stream,
+    Act, AttentionBias, AttentionKernel, Block, BlockKind, Compute, Framework, Kernels, MEMORY, Method, Op,
+    OpKind, Recipe, Slot, Split, Stream,
 };
 
 /// Number formats and sizes one rank computes with.
@@ -403,7 +403,7 @@ pub(super) enum Kernel {
 pub(super) fn kernel_of(spec: &crate::workload::Attention, mode: &Mode<'_>) -> Kernel {
     let masked = spec.masked
         || mode.recipe.padding_mask
-        || spec.bias != crate::workload::AttentionBias::None
+        || spec.bias != AttentionBias::None
         || spec.window.is_some_and(|w| mode.seq >= w as f64);
     match mode.recipe.attention {
         AttentionKernel::Eager => Kernel::Eager,
@@ -414,6 +414,8 @@ pub(super) fn kernel_of(spec: &crate::workload::Attention, mode: &Mode<'_>) -> K
         AttentionKernel::Sdpa if masked || mode.compute > 2.0 || spec.qk_head != spec.v_head => {
             Kernel::Efficient
         }
+        // No flash kernel adds a learnt bias.
+        _ if matches!(spec.bias, AttentionBias::Relative | AttentionBias::Shared) => Kernel::Efficient,
         _ => Kernel::Flash,
     }
 }

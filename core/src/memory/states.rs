@@ -202,7 +202,7 @@ impl States {
             step: optimizer_step(
                 recipe.optimizer,
                 trained * trained_width,
-                w.largest.min(trained) * trained_width,
+                w.largest_trained.min(trained) * trained_width,
             ),
             gradient_width: trained_width,
             ..Self::default()
@@ -253,9 +253,9 @@ impl States {
             // A rank keeps every tensor that its partition touches.
             (_, Sharding::Zero1) => {
                 s.gradients = whole * width;
-                s.applied = (part * width).max(w.largest * width);
+                s.applied = (part * width).max(w.largest_trained * width);
             }
-            (_, Sharding::Zero2) => s.gradients = (part * width).max(w.largest * width),
+            (_, Sharding::Zero2) => s.gradients = (part * width).max(w.largest_trained * width),
             (_, Sharding::Zero3) => {
                 // The bucket and the partition's gradients are there at rest too.
                 s.partition = part * width;
@@ -275,7 +275,9 @@ impl States {
                 // Stage 3 works through its partition in sub-groups of 1e9 elements.
                 Sharding::Zero3 => 4.0 * part.min(SUB_GROUP) * foreach,
                 // Several tensors are flattened into one, and let go once it is cast.
-                Sharding::Zero1 | Sharding::Zero2 if part > w.largest => part * (4.0 * foreach - width),
+                Sharding::Zero1 | Sharding::Zero2 if part > w.largest_trained => {
+                    part * (4.0 * foreach - width)
+                }
                 Sharding::Zero1 | Sharding::Zero2 => 4.0 * part * foreach,
                 _ => 8.0 * whole,
             };

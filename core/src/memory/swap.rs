@@ -43,8 +43,8 @@ pub(super) fn offload_optimizer(s: &mut States, w: &BlockWeights, layout: &Layou
     (s.optimizer, s.master, s.step, s.gradients, s.applied) = (0.0, 0.0, 0.0, 0.0, 0.0);
     s.framework -= s.partition;
     if layout.sharding != Sharding::Zero3 {
-        s.host += w.largest * width;
-        s.framework += w.largest * width;
+        s.host += w.largest_trained * width;
+        s.framework += w.largest_trained * width;
     }
 }
 
@@ -64,15 +64,16 @@ pub(super) fn swap(
     width: f64,
 ) {
     let nvme = &recipe.runtime.nvme;
-    let shard = w.largest / d.parameters;
-    let tile = nvme.largest_tile(part, shard);
     if layout.swaps(Offload::Optimizer) {
+        let tile = nvme.largest_tile(part, w.largest_trained / d.parameters);
         s.swapped.optimizer = s.host - part * width;
         s.host = part * width;
         s.swapped.optimizer_buffers = 4.0 * tile * nvme.buffers(recipe.optimizer);
     }
     if layout.offloads(Offload::Param) {
         if layout.swaps(Offload::Param) {
+            let shard = w.largest / d.parameters;
+            let tile = nvme.largest_tile(part, shard);
             let elements = s.parameters / width;
             let out =
                 if nvme.in_cpu(elements) < elements { (tile * d.parameters).min(w.base()) } else { 0.0 };

@@ -64,6 +64,8 @@ pub(super) struct BlockBytes {
     pub(super) checkpoint: Line,
     /// What a checkpoint that saves matrix products and attention keeps beside the input.
     pub(super) selected: Line,
+    /// Of `selected`, what recomputation stops before: it stays to the end of the block's backward.
+    pub(super) unclaimed: Line,
     /// Of a traced part, the fullest instants of its forward.
     pub(super) forward: Envelope,
     /// Of a traced part, what the script holds from backward to the end of the step.
@@ -88,6 +90,8 @@ pub(super) struct Tape {
     weight_copies: f64,
     standing: Line,
     selected: Line,
+    /// The last output that was selected.
+    selected_last: Option<Id>,
     /// Tensors made from now on are made again in backward.
     again: bool,
     /// Of what is kept, what is made again.
@@ -106,6 +110,7 @@ impl Tape {
             weight_copies: 0.0,
             standing: Line::ZERO,
             selected: Line::ZERO,
+            selected_last: None,
             again: false,
             dropped: Line::ZERO,
         }
@@ -262,6 +267,18 @@ impl Tape {
     /// A checkpoint that chooses by operation saves this output.
     pub(super) fn select(&mut self, id: Id) {
         self.selected += self.bytes(id);
+        self.selected_last = Some(id);
+    }
+
+    /// Of what is selected, the outputs that recomputation does not come to: it stops at the last step
+    /// that keeps something, whose output is then still there. What it does come to takes the place of
+    /// what it would make again.
+    ///
+    /// Source: `torch.utils.checkpoint` (`_CachedTorchDispatchMode`, early stop), traced.
+    fn unclaimed(&self) -> Line {
+        let last = self.steps.iter().rposition(|s| s.released != Line::ZERO).unwrap_or_default();
+        let beyond = self.steps.iter().skip(last).any(|s| Some(s.output) == self.selected_last);
+        self.selected_last.filter(|_| beyond).map_or(Line::ZERO, |id| self.bytes(id))
     }
 
     /// A gradient that other blocks have begun is alive throughout the walk back.
@@ -297,6 +314,7 @@ impl Tape {
             output: self.bytes(output),
             checkpoint: self.bytes(input),
             selected: self.selected,
+            unclaimed: self.unclaimed(),
             forward: Envelope::default(),
             held: Line::ZERO,
         }

@@ -50,6 +50,11 @@ impl Run {
         if self.selective { self.bytes.selected.at(tokens) } else { 0.0 }
     }
 
+    /// Of those, what waits beside all that recomputation makes again.
+    fn unclaimed(&self, tokens: f64) -> f64 {
+        if self.selective { self.bytes.unclaimed.at(tokens) } else { 0.0 }
+    }
+
     /// Whether what one of the blocks keeps waits on the host.
     fn leaves(&self, layout: &Layout) -> bool {
         self.kind == BlockKind::Layer && !self.recomputed && layout.offloads(Offload::Activation)
@@ -404,14 +409,14 @@ impl<'a> Stage<'a> {
         let x = &self.transients;
         let mut below = *at;
         let (mut above, mut held_above) = (0.0, 0.0);
-        let mut reduced = 0.0;
+        let (mut reduced, mut bucket) = (0.0, 0.0);
         let (mut seen_layer, mut in_place) = (false, self.sums_in_place);
         let mut resident = x.resident;
         for (i, run) in self.runs.iter().enumerate().rev() {
             let kept = run.kept(t, self.layout);
             // A traced part's checkpoint is its output, which the parts after it have used by now.
             let input = if run.recomputed && !run.traced {
-                run.checkpoint(t, self.layout) + run.selected(t)
+                run.checkpoint(t, self.layout) + run.unclaimed(t)
             } else {
                 0.0
             };
@@ -432,6 +437,10 @@ impl<'a> Stage<'a> {
             let beneath = self.runs.get(..i).unwrap_or_default().iter().rev();
             let beneath = beneath.map(|r| r.unit.gathered).find(|&bytes| bytes > 0.0).unwrap_or_default();
             let n = run.count;
+            // The first gradient brings the bucket that all go through.
+            if run.weights.trainable(self.recipe) > 0.0 {
+                bucket = x.bucket;
+            }
             for k in positions(n) {
                 let next = if k + 1.0 < n { run.unit.gathered } else { beneath };
                 let place = Parts {
@@ -440,7 +449,7 @@ impl<'a> Stage<'a> {
                     working: backward + input + fetched - run.unit.flushed,
                     gradients: at.gradients + above + k * run.unit.gradients,
                     gathered: x.root + resident - k * run.unit.resident + run.unit.unsharded() + next,
-                    reduction: x.bucket + if k > 0.0 { run.unit.reduced } else { reduced },
+                    reduction: bucket + if k > 0.0 { run.unit.reduced } else { reduced },
                     loss: loss.held,
                     ..*at
                 };
@@ -452,7 +461,7 @@ impl<'a> Stage<'a> {
             if run.kind == BlockKind::Embedding && self.tied > 0.0 && !in_place {
                 // The gradients of the shared table so far and from this block, and their sum.
                 let gradients = at.gradients + above + 2.0 * self.tied;
-                let (gathered, reduction) = (x.root + resident, x.bucket + reduced);
+                let (gathered, reduction) = (x.root + resident, bucket + reduced);
                 let place = Parts { gradients, gathered, reduction, loss: loss.held, ..*at };
                 fullest.note(run.kind, true, Parts { activations: 0.0, copies: 0.0, ..place });
             }

@@ -276,19 +276,23 @@ impl Transients {
         whole: Self,
     ) -> Self {
         let bucket = mode.compute * BUCKET;
-        let largest = mode.compute * total.largest;
         if layout.sharding == Sharding::Zero1 {
             for run in runs.iter_mut() {
                 run.unit.reduced = 0.0;
             }
             let kept = if mode.accumulates { states.gradients + bucket } else { 0.0 };
             let reduction = if mode.accumulates { 0.0 } else { bucket };
-            return Self { accumulated: kept, bucket: reduction, flattened: 2.0 * largest, ..whole };
+            return Self {
+                accumulated: kept,
+                bucket: reduction,
+                flattened: 2.0 * mode.compute * total.largest_trained,
+                ..whole
+            };
         }
         if layout.sharding == Sharding::Zero2 {
             return Self { bucket, ..whole };
         }
-        let live = (mode.compute * MAX_LIVE.min(total.base())).max(largest);
+        let live = mode.compute * MAX_LIVE.min(total.base()).max(total.largest);
         Self { root: live, accumulated: 0.0, ..whole }
     }
 }

@@ -20,6 +20,8 @@ pub(super) struct BlockWeights {
     pub(super) tables: f64,
     /// The largest single tensor.
     pub(super) largest: f64,
+    /// The largest single tensor that is trained.
+    pub(super) largest_trained: f64,
     /// The largest single linear weight.
     pub(super) largest_linear: f64,
     /// Of `dense`, those of a traced model that are not trained.
@@ -45,7 +47,9 @@ impl BlockWeights {
             w.buffers *= recipe.params().bytes() / 4.0;
             w.frozen = part.frozen as f64;
             w.largest = part.largest as f64;
+            w.largest_trained = w.largest.min((part.parameters - part.frozen) as f64);
         }
+        let trains = |name: &str| !recipe.frozen_base() || recipe.saves_module(name);
         for op in &block.ops {
             let n = op.kind.parameters() as f64;
             match op.kind {
@@ -61,6 +65,9 @@ impl BlockWeights {
                     w.dense += weight + bias;
                     w.largest = w.largest.max(weight);
                     w.largest_linear = w.largest_linear.max(weight);
+                    if trains(l.name) {
+                        w.largest_trained = w.largest_trained.max(weight);
+                    }
                     let head = block.kind == BlockKind::Head;
                     if head {
                         w.tables += weight;
@@ -76,15 +83,17 @@ impl BlockWeights {
                         // The factor on the cut side is cut with it (Megatron and PEFT alike).
                         let (down, up) = (r * l.inputs as f64, r * l.outputs as f64);
                         // Source: Liu 2024, DoRA: one magnitude for each output.
-                        let up = match recipe.lora.kind {
-                            AdapterKind::Lora => up,
-                            AdapterKind::Dora => up + l.outputs as f64,
+                        let magnitude = match recipe.lora.kind {
+                            AdapterKind::Lora => 0.0,
+                            AdapterKind::Dora => l.outputs as f64,
                         };
-                        w.adapters += match l.split {
-                            Split::Column | Split::Vocabulary => down + up / tp,
-                            Split::Row => down / tp + up,
-                            Split::Replicated => down + up,
+                        let (down, up, magnitude) = match l.split {
+                            Split::Column | Split::Vocabulary => (down, up / tp, magnitude / tp),
+                            Split::Row => (down / tp, up, magnitude),
+                            Split::Replicated => (down, up, magnitude),
                         };
+                        w.adapters += down + up + magnitude;
+                        w.largest_trained = w.largest_trained.max(down).max(up);
                     }
                 }
                 OpKind::Experts(_) => {
@@ -92,13 +101,20 @@ impl BlockWeights {
                     if recipe.method == Method::Qlora {
                         w.quantised += n / (tp * ep);
                     }
-                    w.largest = w.largest.max(n * 2.0 / 3.0 / (tp * ep));
+                    let largest = n * 2.0 / 3.0 / (tp * ep);
+                    w.largest = w.largest.max(largest);
+                    if !recipe.frozen_base() {
+                        w.largest_trained = w.largest_trained.max(largest);
+                    }
                 }
                 OpKind::Lookup(t) => {
                     let n = if t.split == Split::Vocabulary { n / vocab } else { n };
                     w.dense += n;
                     w.tables += n;
                     w.largest = w.largest.max(n);
+                    if trains(t.name) {
+                        w.largest_trained = w.largest_trained.max(n);
+                    }
                     if recipe.saves_module(t.name) {
                         w.saved += n;
                     }
@@ -127,6 +143,7 @@ impl core::ops::AddAssign<(Self, f64)> for BlockWeights {
         self.frozen += o.frozen * n;
         self.buffers += o.buffers * n;
         self.largest = self.largest.max(o.largest);
+        self.largest_trained = self.largest_trained.max(o.largest_trained);
         self.largest_linear = self.largest_linear.max(o.largest_linear);
     }
 }

@@ -32,8 +32,9 @@ impl Reader<'_, '_> {
             None => self.tape.step(&[taken], out),
         };
         self.tape.workspace();
-        self.products += 1;
-        if self.products % 2 == 1 {
+        // A product with a bias is another kernel (`addmm`), which the policy does not name.
+        self.products += u32::from(!l.bias);
+        if !l.bias && self.products % 2 == 1 {
             self.tape.select(out);
         }
         if let Some(w) = weight
