@@ -274,6 +274,20 @@ fn weight_gradients_fill_the_bubble() {
 }
 
 #[test]
+fn few_micro_batches_leave_little_to_fill_the_bubble_with() {
+    for p in [2, 4, 8] {
+        for m in 1..=3 * p {
+            let of = |schedule| bubble(schedule, p as f64, 1.0, m as f64, &EVEN);
+            let h1 = Rule { splits: true, ..straight(p, m) };
+            let found = makespan(&simulate(&h1, p, |_| EVEN)) - m as f64 * EVEN.total();
+            close(found, of(Schedule::ZeroBubbleH1), 1e-9);
+            let h2 = Rule { limit: (0..p).map(|i| 2 * (p - i) - 1).collect(), ..h1 };
+            close(idle(&simulate(&h2, p, |_| EVEN)), of(Schedule::ZeroBubbleH2), 1e-9);
+        }
+    }
+}
+
+#[test]
 fn two_directions_halve_the_pipeline() {
     for (p, m) in [(4, 16), (8, 32)] {
         for (t, tolerance) in [(EVEN, 1e-9), (REAL, 0.25 * p as f64)] {

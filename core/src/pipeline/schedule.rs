@@ -134,11 +134,14 @@ pub fn bubble(schedule: Schedule, p: f64, v: f64, m: f64, mean: &Stage) -> f64 {
         return 0.0;
     }
     let (f, b, w) = (mean.forward, mean.backward_input, mean.backward_weight);
+    // Fill and drain of a pipeline in which so many weight gradients have a place; with few
+    // micro-batches there are only those of the ones before the last.
+    let filled = |places: f64| ((p - 1.0) * (f + b) - (m - 1.0).clamp(0.0, places) * w).max(0.0);
     match schedule {
         Schedule::Gpipe | Schedule::OneFOneB => (p - 1.0) * (f + b + w),
         Schedule::Interleaved => (p - 1.0) * (f + b + w) / v.max(1.0),
-        Schedule::ZeroBubbleH1 => (p - 1.0) * (f + b - w).max(0.0),
-        Schedule::ZeroBubbleH2 => (p - 1.0) * (f + b - 2.0 * w).max(0.0),
+        Schedule::ZeroBubbleH1 => filled(p - 1.0),
+        Schedule::ZeroBubbleH2 => filled(2.0 * (p - 1.0)),
         Schedule::ZeroBubbleV => zero_bubble_v(p, m, mean),
         Schedule::DualPipe => (p / 2.0 - 1.0).max(0.0) * (f + 2.0 * b - w).max(0.0),
     }

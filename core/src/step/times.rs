@@ -373,6 +373,8 @@ impl<'a> Composer<'a> {
             forward = f;
             backward = b;
         }
+        // Weight gradients wait for launches and exchanges as the rest of backward does.
+        t.weight *= (backward / t.backward.max(f64::MIN_POSITIVE)).max(1.0);
         x.accumulate = self.s.machine.stream(self.traffic.accumulate(&t.weights, self.micro_batches));
         backward += x.accumulate;
         t.forward = forward;
