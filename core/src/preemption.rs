@@ -30,6 +30,7 @@ pub use hazard::{
     FailureRecord, Fleet, SpotOutlook, SpotZone, expected_effective_time, failure_records, gang_mean_up,
     hazard_of_monthly_share, mean_time_between_failures, notice, spot_zones,
 };
+pub(crate) use outlook::shortest_interval;
 pub use outlook::{Outlook, RestartJob, Weights};
 pub(crate) use phases::probability_of;
 pub use phases::{Phase, PhasedOutlook, phased};

@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::layout::{Layout, Sharding};
 use crate::preemption::{
     Availability, Elastic, Fleet, Outlook, Policy, RestartJob, SparePool, Spells, SpotOutlook, Start, Swing,
-    Weights, gang_mean_up, hazard_of_monthly_share, outlook_of, spot_zones,
+    Weights, gang_mean_up, hazard_of_monthly_share, outlook_of, shortest_interval, spot_zones,
 };
 use crate::quantity::{Bytes, BytesPerSecond, Seconds};
 use crate::step::StepReport;
@@ -45,8 +45,6 @@ const ASYNC_SETUP: f64 = 5.9;
 const RECOVERABLE: f64 = 0.85;
 /// Until a failed node is back, in seconds: two days.
 const REPAIR: f64 = 172_800.0;
-/// Segments beyond which the chain is not asked.
-const MOST_SEGMENTS: f64 = 1.9e4;
 
 /// What a figure stands at when it was not given.
 pub(super) struct Assumed(pub(super) Vec<Assumption>);
@@ -357,7 +355,8 @@ impl Workplace<'_> {
                     "85 % of failures (Moody 2010), at most what a loss leaves of the gang",
                 );
                 let plan = two_level(light.total(), job.save, share, mean_up);
-                let near = Self::asked(&policy, step).unwrap_or(plan.near).min(work).max(floor(work));
+                let near =
+                    Self::asked(&policy, step).unwrap_or(plan.near).min(work).max(shortest_interval(work));
                 let far = plan.far.max(near);
                 // To first order: full saves spread over the light ones; a loss that takes the light
                 // level with it undoes half a full interval more.
@@ -376,7 +375,7 @@ impl Workplace<'_> {
             }
             job.save = stall.total();
         }
-        let least = saving.least_interval().max(floor(work));
+        let least = saving.least_interval().max(shortest_interval(work));
         let best = match (&mean_up, risky, best_interval) {
             (_, _, Some(two)) => Some(two),
             (Some(mean_up), Some(losing), None) => Some(Self::best(&faults, losing, &job, *mean_up)?),
@@ -519,9 +518,4 @@ fn told(e: Error) -> Error {
     } else {
         e.under("run.faults")
     }
-}
-
-/// Shortest interval that the chain is asked about.
-pub(super) fn floor(work: Seconds) -> Seconds {
-    (work / MOST_SEGMENTS).max(Seconds::of(1e-3))
 }

@@ -1,6 +1,6 @@
 //! Runs whose node count changes on the way: each part with its own step time, memory and gang.
 
-use super::ahead::{Assumed, Laid, Losing, floor};
+use super::ahead::{Assumed, Laid, Losing};
 use super::answer::Verdict;
 use super::estimate::Workplace;
 use super::outlook::PhaseOutlook;
@@ -8,7 +8,9 @@ use super::run::{NodeCount, Run, SaveMode};
 use crate::cluster::Cluster;
 use crate::error::{Error, ErrorCode, Result};
 use crate::layout::Layout;
-use crate::preemption::{Availability, Phase, PhasedOutlook, RestartJob, gang_mean_up, phased};
+use crate::preemption::{
+    Availability, Phase, PhasedOutlook, RestartJob, gang_mean_up, phased, shortest_interval,
+};
 use crate::quantity::Seconds;
 
 /// The parts one after another.
@@ -61,7 +63,7 @@ impl Workplace<'_> {
             }
             let saves = RestartJob {
                 work: own,
-                interval: job.interval.max(floor(own)).min(own),
+                interval: job.interval.max(shortest_interval(own)).min(own),
                 save: ratio(job.save, &whole, part.nodes, |s| s.stall().total()),
                 restore: ratio(job.restore, &whole, part.nodes, crate::checkpoint::Saving::load),
                 provision: job.provision,

@@ -25,6 +25,8 @@ use crate::quantity::{Seconds, count};
 const LOST: f64 = 36.0;
 /// Most checkpoints of a run.
 const MOST_SEGMENTS: f64 = 2e4;
+/// Most of those that are looked for: what is rounded to whole segments stays below the most.
+const MOST_SOUGHT: f64 = 1.9e4;
 /// Times beyond 300,000 years: the job does not end.
 pub(super) const NEVER: f64 = 1e13;
 
@@ -90,6 +92,11 @@ impl RestartJob {
     pub fn every(self, interval: Seconds) -> Self {
         Self { interval, ..self }
     }
+}
+
+/// Shortest interval that a run is asked about.
+pub(crate) fn shortest_interval(work: Seconds) -> Seconds {
+    (work / MOST_SOUGHT).max(Seconds::of(1e-3))
 }
 
 /// Checkpoints within `work`; one that would fall on its end is not made.
@@ -296,8 +303,8 @@ impl Outlook {
     /// The checkpoint interval with the least mean of the weighted time: money with prices for
     /// weights, time with [`Weights::TIME`]. Where saving is free it is the shortest tried.
     ///
-    /// The interval is looked for on a logarithmic grid from a tenth of the save (at least a
-    /// ten-thousandth of the work) to the whole work, then refined by golden section. Saves fall on
+    /// The interval is looked for on a logarithmic grid from a tenth of the save (at least
+    /// the work's 19,000th part) to the whole work, then refined by golden section. Saves fall on
     /// whole intervals, so the cost has small steps; the search follows its trend, in which the
     /// work divides into whole segments.
     #[must_use]
@@ -306,7 +313,7 @@ impl Outlook {
         if self.process.is_none() {
             return self.job.work;
         }
-        let low = libm::log((self.job.save.get() / 10.0).max(work / 1e4));
+        let low = libm::log((self.job.save.get() / 10.0).max(shortest_interval(self.job.work).get()));
         let high = libm::log(work);
         // Equal segments: the interval is the work over a whole number.
         let cost = |x: f64| {
