@@ -17,7 +17,7 @@ use crate::api::{
     MeasuredRun, Objective, PlanRequest, Run, Search, estimate,
 };
 use crate::calibrate::Calibration;
-use crate::layout::{Layout, Offload, Sharding};
+use crate::layout::{Layout, Offload, Reshard, Sharding};
 use crate::quantity::{Bytes, Seconds};
 use crate::workload::{Compute, Framework, Method, Recipe};
 use crate::{Catalog, CatalogRows, ClusterSpec, ModelSpec, SCHEMA_VERSION};
@@ -196,6 +196,9 @@ pub fn plan_request() -> BoxedStrategy<PlanRequest> {
         .prop_map(|(parts, (cluster, run), (why_not, current, alternative))| {
             let (model, mut recipe, mut search, calibration, catalog, mut seq_len, times, length) = parts;
             suited(&model, &mut recipe, &mut seq_len);
+            if model.resolve("model").is_ok_and(|model| model.is_traced()) {
+                search.methods.clear();
+            }
             if search.computes.iter().any(|c| matches!(c, Compute::Fp32 | Compute::Tf32)) {
                 recipe.autocast = recipe.autocast.map(|_| false);
             }
@@ -234,7 +237,11 @@ pub fn plan_request() -> BoxedStrategy<PlanRequest> {
 
 /// The degrees follow from whatever machines are chosen.
 fn on_any_machines(draft: &Draft) -> Layout {
-    Layout { data_parallel_shard: 0, ..draft.base.clone() }
+    let mut layout = Layout { data_parallel_shard: 0, ..draft.base.clone() };
+    if layout.reshard_after_forward == Reshard::Node {
+        layout.reshard_after_forward = Reshard::Always;
+    }
+    layout
 }
 
 /// Records of a gang and parts on other nodes are of one number of nodes; a search may choose another.

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use shardwise::layout::{Recompute, Sharding};
 use shardwise::memory;
+use shardwise::workload::Framework;
 
 use crate::case::{Case, cases};
 use crate::check::{alike, holds};
@@ -67,9 +68,13 @@ fn kept_activations_never_rise_with_recompute() {
         let (none, selective, full) =
             (with(Recompute::None), with(Recompute::Selective), with(Recompute::Full));
         // With adapters on a frozen base PEFT then lets gradients flow into the embedding, which keeps
-        // what its own norm and dropout need, where it has them (BERT).
+        // what its own norm and dropout need, where it has them (BERT). torchtitan's policy
+        // keeps whole outputs of products, of which backward itself wants a rank's share under tensor
+        // parallelism; encoder-decoders, which torchtitan does not train, were not traced under it.
+        let by_operation = case.recipe.framework == Framework::Torchtitan
+            && (case.layout.tensor_parallel > 1 || case.model.has_encoder());
         prop_assert!(
-            case.recipe.frozen_base() || selective <= none * (1.0 + 1e-9),
+            case.recipe.frozen_base() || by_operation || selective <= none * (1.0 + 1e-9),
             "selective {selective} none {none}"
         );
         prop_assert!(full <= selective * (1.0 + 1e-9), "full {full} selective {selective}");
@@ -94,7 +99,9 @@ fn a_bigger_micro_batch_never_needs_less() {
         );
         prop_assert!(more_than(now.needed, before.needed), "needed {} after {}", now.needed, before.needed);
         prop_assert!(more_than(now.device.total(), before.device.total()), "device");
-        prop_assert!(more_than(now.host.total(), before.host.total()), "host");
+        // The host's share is that of the fullest stage, and another one may become it.
+        let one = case.layout.pipeline_parallel == 1;
+        prop_assert!(!one || more_than(now.host.total(), before.host.total()), "host");
         Ok(())
     });
 }

@@ -109,7 +109,8 @@ fn share(case: &Case, micro_batches: u64) -> f64 {
 #[test]
 fn the_bubble_is_a_share_that_falls_with_more_micro_batches() {
     let of = [Schedule::Gpipe, Schedule::OneFOneB, Schedule::Interleaved];
-    holds(40, (cases(), proptest::sample::select(of.to_vec()), 1_u64..=6), |(case, schedule, least)| {
+    // From two on: with the second begins the sum of gradients, which every micro-batch then takes.
+    holds(40, (cases(), proptest::sample::select(of.to_vec()), 2_u64..=6), |(case, schedule, least)| {
         let layers = case.model.layers();
         let case = case.laid(|l| {
             l.pipeline_schedule = schedule;
