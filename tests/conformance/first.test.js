@@ -1,0 +1,71 @@
+// The first module against the whole one: the same bytes or a trap, never other bytes.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { load } from "shardwise";
+import { cases, drawn, refusals } from "./cases.js";
+
+const file = (path) => readFileSync(new URL(path, import.meta.url));
+const whole = await load();
+const first = await WebAssembly.compile(file("../../wasm/pkg/shardwise_first_bg.wasm"));
+const kept = file("../../wasm/first/requests.jsonl").toString().trimEnd().split("\n").map(asked);
+
+/** A line of the kept requests, as the page asks it. */
+function asked(line) {
+  const [[verb, request]] = Object.entries(JSON.parse(line));
+  return { verb, request: JSON.stringify(request) };
+}
+
+/** A new instance's call on text. The package's own glue holds one instance for good. */
+function instance() {
+  const nothing = { __wbindgen_init_externref_table() {} };
+  const { exports: core } = new WebAssembly.Instance(first, { "./shardwise_bg.js": nothing });
+  const give = (text) => {
+    const bytes = new TextEncoder().encode(text);
+    const at = core.__wbindgen_malloc(bytes.length, 1);
+    new Uint8Array(core.memory.buffer, at, bytes.length).set(bytes);
+    return [at, bytes.length];
+  };
+  return (verb, request) => {
+    const [at, length] = core.call(...give(verb), ...give(request));
+    const answer = new TextDecoder().decode(new Uint8Array(core.memory.buffer, at >>> 0, length));
+    core.__wbindgen_free(at, length, 1);
+    return answer;
+  };
+}
+
+let call = instance();
+
+/** The first module's answer, or undefined where it has none: then its instance has to go. */
+function answer({ verb, request }) {
+  try {
+    return call(verb, request);
+  } catch (trap) {
+    assert.ok(trap instanceof WebAssembly.RuntimeError, `${verb} ${request}: ${trap}`);
+    call = instance();
+    return undefined;
+  }
+}
+
+test("the kept requests are answered, each by a new instance too", () => {
+  assert.ok(kept.length >= 20, `${kept.length} found`);
+  for (const it of kept) {
+    const answered = whole.call(it.verb, it.request);
+    assert.equal(answer(it), answered);
+    assert.equal(instance()(it.verb, it.request), answered);
+  }
+});
+
+for (const [name, list] of Object.entries({ cases, refusals, drawn })) {
+  test(`${name}: the same bytes or a trap`, (t) => {
+    let answered = 0;
+    for (const it of list) {
+      const given = answer(it);
+      if (given === undefined) continue;
+      answered += 1;
+      assert.equal(given, whole.call(it.verb, it.request), `${it.verb} ${it.request}`);
+    }
+    t.diagnostic(`${answered} of ${list.length} are answered by the first module`);
+    assert.ok(answered < list.length);
+  });
+}
