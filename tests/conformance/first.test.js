@@ -5,10 +5,12 @@ import { test } from "node:test";
 import { load } from "shardwise";
 import { cases, drawn, refusals } from "./cases.js";
 
-const file = (path) => readFileSync(new URL(path, import.meta.url));
 const whole = await load();
-const first = await WebAssembly.compile(file("../../wasm/pkg/shardwise_first_bg.wasm"));
-const kept = file("../../wasm/first/requests.jsonl").toString().trimEnd().split("\n").map(asked);
+const first = await WebAssembly.compile(readFileSync(new URL(import.meta.resolve("shardwise/first-wasm"))));
+const kept = readFileSync(new URL("../../wasm/first/requests.jsonl", import.meta.url), "utf8")
+  .trimEnd()
+  .split("\n")
+  .map(asked);
 
 /** A line of the kept requests, as the page asks it. */
 function asked(line) {
