@@ -3,40 +3,14 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { load } from "shardwise";
+import { instance, requests } from "../../wasm/first/instance.js";
 import { cases, drawn, refusals } from "./cases.js";
 
 const whole = await load();
 const first = await WebAssembly.compile(readFileSync(new URL(import.meta.resolve("shardwise/first-wasm"))));
-const kept = readFileSync(new URL("../../wasm/first/requests.jsonl", import.meta.url), "utf8")
-  .trimEnd()
-  .split("\n")
-  .map(asked);
+const kept = requests(readFileSync(new URL("../../wasm/first/requests.jsonl", import.meta.url), "utf8"));
 
-/** A line of the kept requests, as the page asks it. */
-function asked(line) {
-  const [[verb, request]] = Object.entries(JSON.parse(line));
-  return { verb, request: JSON.stringify(request) };
-}
-
-/** A new instance's call on text. The package's own glue holds one instance for good. */
-function instance() {
-  const nothing = { __wbindgen_init_externref_table() {} };
-  const { exports: core } = new WebAssembly.Instance(first, { "./shardwise_bg.js": nothing });
-  const give = (text) => {
-    const bytes = new TextEncoder().encode(text);
-    const at = core.__wbindgen_malloc(bytes.length, 1);
-    new Uint8Array(core.memory.buffer, at, bytes.length).set(bytes);
-    return [at, bytes.length];
-  };
-  return (verb, request) => {
-    const [at, length] = core.call(...give(verb), ...give(request));
-    const answer = new TextDecoder().decode(new Uint8Array(core.memory.buffer, at >>> 0, length));
-    core.__wbindgen_free(at, length, 1);
-    return answer;
-  };
-}
-
-let call = instance();
+let { call } = instance(first);
 
 /** The first module's answer, or undefined where it has none: then its instance has to go. */
 function answer({ verb, request }) {
@@ -44,7 +18,7 @@ function answer({ verb, request }) {
     return call(verb, request);
   } catch (trap) {
     assert.ok(trap instanceof WebAssembly.RuntimeError, `${verb} ${request}: ${trap}`);
-    call = instance();
+    ({ call } = instance(first));
     return undefined;
   }
 }
@@ -54,7 +28,7 @@ test("the kept requests are answered, each by a new instance too", () => {
   for (const it of kept) {
     const answered = whole.call(it.verb, it.request);
     assert.equal(answer(it), answered);
-    assert.equal(instance()(it.verb, it.request), answered);
+    assert.equal(instance(first).call(it.verb, it.request), answered);
   }
 });
 

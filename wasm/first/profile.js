@@ -1,14 +1,25 @@
 // Answers the kept requests with a module that notes what it reaches, and prints 1 for each place that
-// it reached, 0 for each other one.
+// it reached, 0 for each other one. Each request is asked of an instance that answers it alone, as the
+// page's first one is, and of one that has answered those before it: memory is handed out differently.
 import { readFileSync } from "node:fs";
-import { call, initSync } from "../pkg/shardwise.js";
+import { instance, requests } from "./instance.js";
 
-const [, , module, requests] = process.argv;
-const { reached } = initSync({ module: readFileSync(module) });
-for (const line of readFileSync(requests, "utf8").trimEnd().split("\n")) {
-  for (const [verb, request] of Object.entries(JSON.parse(line))) {
-    const { error } = JSON.parse(call(verb, JSON.stringify(request)));
-    if (error) throw new Error(`${line}\n${error.message}`);
-  }
+const [, , file, list] = process.argv;
+const module = await WebAssembly.compile(readFileSync(file));
+const lasting = instance(module);
+const reached = new Uint8Array(lasting.exports.reached.length);
+
+function note({ exports }) {
+  for (let i = 0; i < reached.length; i++) if (exports.reached.get(i)) reached[i] = 1;
 }
-process.stdout.write(Array.from({ length: reached.length }, (_, i) => (reached.get(i) ? "1" : "0")).join(""));
+
+for (const { verb, request } of requests(readFileSync(list, "utf8"))) {
+  const alone = instance(module);
+  const answers = [alone, lasting].map(({ call }) => call(verb, request));
+  if (answers[0] !== answers[1]) throw new Error(`${verb} ${request}: two answers`);
+  const { error } = JSON.parse(answers[0]);
+  if (error) throw new Error(`${verb} ${request}: ${error.message}`);
+  note(alone);
+}
+note(lasting);
+process.stdout.write(reached.join(""));

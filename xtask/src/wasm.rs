@@ -69,9 +69,16 @@ fn compile(root: &Path) -> Outcome {
 }
 
 /// What `wasm-opt` is asked for. Functions that lie beside their like compress better, so they are
-/// ordered by their names before these are dropped; Rust keeps the lowest addresses free.
-const OPTIONS: [&str; 5] =
-    ["-Oz", "--low-memory-unused", "--reorder-functions-by-name", "--strip-debug", "--strip-producers"];
+/// ordered by their names before these are dropped; hints of alignment, which no engine heeds, compress
+/// better where all are alike; Rust keeps the lowest addresses free.
+const OPTIONS: [&str; 6] = [
+    "-Oz",
+    "--dealign",
+    "--low-memory-unused",
+    "--reorder-functions-by-name",
+    "--strip-debug",
+    "--strip-producers",
+];
 
 /// `wasm-opt` of the npm package `binaryen`, at the version of wasm/package-lock.json.
 fn optimise(package: &Path, module: &Path) -> Outcome {
