@@ -6,13 +6,14 @@ import { instance, requests } from "./instance.js";
 
 const [, , file, list] = process.argv;
 const module = await WebAssembly.compile(readFileSync(file));
-const lasting = instance(module);
-const reached = new Uint8Array(lasting.exports.reached.length);
+const words = WebAssembly.Module.exports(module).filter(({ name }) => /^reached\d+$/.test(name)).length;
+const reached = new Uint32Array(words);
 
 function note({ exports }) {
-  for (let i = 0; i < reached.length; i++) if (exports.reached.get(i)) reached[i] = 1;
+  for (let i = 0; i < words; i++) reached[i] |= exports[`reached${i}`].value;
 }
 
+const lasting = instance(module);
 for (const { verb, request } of requests(readFileSync(list, "utf8"))) {
   const alone = instance(module);
   const answers = [alone, lasting].map(({ call }) => call(verb, request));
@@ -22,4 +23,6 @@ for (const { verb, request } of requests(readFileSync(list, "utf8"))) {
   note(alone);
 }
 note(lasting);
-process.stdout.write(reached.join(""));
+for (const word of reached) {
+  process.stdout.write(Array.from({ length: 32 }, (_, bit) => (word >>> bit) & 1).join(""));
+}

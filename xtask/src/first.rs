@@ -10,20 +10,24 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use walrus::ir::{Const, Instr, InstrLocId, InstrSeq, InstrSeqId, RefFunc, TableSet, Unreachable, Value};
-use walrus::{ExportItem, FunctionId, Module, RefType};
+use walrus::ir::{
+    BinaryOp, Binop, Const, GlobalGet, GlobalSet, Instr, InstrLocId, InstrSeq, InstrSeqId, Unreachable, Value,
+};
+use walrus::{ConstExpr, FunctionId, GlobalId, Module, ValType};
 
 use crate::{Outcome, data};
 
-/// Name of the table in which an instrumented module notes what it reached; `profile.js` reads it.
+/// The globals in which an instrumented module notes what it reached: their name before the number, and how
+/// many places each holds. `profile.js` reads them.
 const REACHED: &str = "reached";
+const BITS: usize = 32;
 
 /// Cuts the first module from the whole one. `linked` is the module as the linker left it.
 pub fn cut(root: &Path, whole: &[u8], linked: &[u8]) -> Outcome<Vec<u8>> {
     let mut module = data::module(whole)?;
     let reached = profile(root, &mut data::module(whole)?)?;
     let places = places(&module);
-    if places.len() != reached.len() {
+    if places.len().next_multiple_of(BITS) != reached.len() {
         return Err(format!("{} places, of which {} were profiled", places.len(), reached.len()).into());
     }
     let mut cold: Vec<Place> =
@@ -82,30 +86,34 @@ fn places(module: &Module) -> Vec<Place> {
     places
 }
 
-/// Makes the module note each of its places, in a table: its own memory stays as it was.
-fn instrument(module: &mut Module) -> Outcome {
-    let mut places: Vec<(i32, Place)> = (0..).zip(places(module)).collect();
-    let count = places.len() as u64;
-    let table = module.tables.add_local(false, count, Some(count), RefType::FUNCREF);
-    // Any function that may be referred to will do, as those that are exported may.
-    let exported = module.exports.iter().find_map(|export| match export.item {
-        ExportItem::Function(id) => Some(id),
-        _ => None,
-    });
-    let func = exported.ok_or("a module that exports no function")?;
-    module.exports.add(REACHED, table);
+/// Makes the module note each of its places, in a bit of an exported global: its own memory stays as it was.
+fn instrument(module: &mut Module) {
+    let mut places: Vec<(u32, Place)> = (0..).zip(places(module)).collect();
+    let words: Vec<GlobalId> = (0..places.len().div_ceil(BITS))
+        .map(|word| {
+            let zero = ConstExpr::Value(Value::I32(0));
+            let global = module.globals.add_local(ValType::I32, true, false, zero);
+            module.exports.add(&format!("{REACHED}{word}"), global);
+            global
+        })
+        .collect();
     behind_first(&mut places, |(_, place)| place);
     for (number, place) in places {
-        let note: [Instr; 3] =
-            [Const { value: Value::I32(number) }.into(), RefFunc { func }.into(), TableSet { table }.into()];
+        let (word, bit) = (number as usize / BITS, number as usize % BITS);
+        let global = words[word];
+        let note: [Instr; 4] = [
+            GlobalGet { global }.into(),
+            Const { value: Value::I32(1 << bit) }.into(),
+            Binop { op: BinaryOp::I32Or }.into(),
+            GlobalSet { global }.into(),
+        ];
         place.sequence(module).splice(place.at..place.at, note.map(|it| (it, InstrLocId::default())));
     }
-    Ok(())
 }
 
 /// Whether the kept requests reach each place of the module.
 fn profile(root: &Path, module: &mut Module) -> Outcome<Vec<bool>> {
-    instrument(module)?;
+    instrument(module);
     let (folder, instrumented) = (root.join("wasm/first"), root.join("wasm/pkg/instrumented.wasm"));
     fs::write(&instrumented, module.emit_wasm())?;
     let mut node = Command::new("node");
