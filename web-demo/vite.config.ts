@@ -104,7 +104,7 @@ function contentSecurityPolicy(): Plugin {
   };
 }
 
-/** The module is asked for with the page itself, not when the script has come to it. */
+/** The first module is asked for with the page itself, not when the script has come to it. */
 function preloadModule(): Plugin {
   return {
     name: "preload-module",
@@ -113,7 +113,7 @@ function preloadModule(): Plugin {
       order: "post",
       handler: (_, { bundle }) =>
         Object.keys(bundle ?? {})
-          .filter((file) => file.endsWith(".wasm"))
+          .filter((file) => /first[^/]*\.wasm$/.test(file))
           .map((file) => ({
             tag: "link",
             attrs: { rel: "preload", as: "fetch", crossorigin: true, href: `./${file}` },

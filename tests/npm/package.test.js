@@ -29,6 +29,7 @@ test("npm packs what the package needs and no more", () => {
     "pkg/shardwise.js",
     "pkg/shardwise_bg.wasm",
     "pkg/shardwise_bg.wasm.d.ts",
+    "pkg/shardwise_first_bg.wasm",
     "pkg/types.d.ts",
   ]);
 });

@@ -14,7 +14,10 @@ export interface Shardwise {
   version(): string;
 }
 
-/** Loads the module once; later calls are cheap. `from` replaces the file beside the package. */
+/**
+ * Loads the module once; later calls are cheap. `from` replaces the file beside the package, which is the
+ * whole core: `shardwise/first-wasm` is the path of a smaller one that throws where it has no answer.
+ */
 export function load(
   from?: URL | string | Request | Response | BufferSource | WebAssembly.Module,
 ): Promise<Shardwise>;

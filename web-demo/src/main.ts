@@ -1,6 +1,7 @@
 /** Joins the inputs, the planner and the answer. */
 import "./style.css";
 import type { Cluster, CompareAnswer, EstimateAnswer, Layout, PlanAnswer, PlanLine } from "shardwise";
+import { WHOLE } from "./core";
 import { h } from "./dom";
 import { form } from "./form/form";
 import { withNodes } from "./form/machines";
@@ -17,7 +18,10 @@ import { fromFragment, isUnder, type State, Store, toFragment } from "./state";
 import { suggestions } from "./suggestions";
 
 // First of all, so that the core loads while the page is built.
-const planner = new Planner((reason) => output.failure(reason));
+const planner = new Planner((sentence) => {
+  busy(false);
+  output.failure(sentence);
+});
 const opening = fromFragment(location.hash);
 const store = new Store(opening.state, opening.beside);
 let answers: Answers | undefined;
@@ -189,7 +193,7 @@ let slower: Planner | undefined;
 /** Asks for what takes longer: other counts of machines, other requests, the set-ups side by side. */
 function deepen(turn: number, state: State): void {
   if (turn !== asked) return;
-  slower ??= new Planner(() => output.deepen({ plan: undefined, compared: undefined }), planner.module);
+  slower ??= new Planner(() => output.deepen({ plan: undefined, compared: undefined }), WHOLE);
   names.fill(slower);
   const plan = searchFor(state, [
     ["search.scaling", "true"],

@@ -7,7 +7,7 @@ import { outcome, type Planner } from "./planner";
 export interface Suggestions {
   element: HTMLElement;
   suggest: Suggest;
-  /** Asks the catalogue, once. */
+  /** Asks the catalogue, until it has answered. */
   fill(planner: Planner): void;
 }
 
@@ -28,13 +28,12 @@ export function suggestions(presets: string[]): Suggestions {
   const put = (list: string, rows: { value: string; label: string }[]) => {
     lists[list]?.replaceChildren(...rows.map(({ value, label }) => h("option", { value }, label)));
   };
-  let asked = false;
+  let filled = false;
   return {
     element: h("div", { hidden: true }, ...Object.values(lists)),
     suggest: (path) => LISTS[path],
     fill(planner) {
-      if (asked) return;
-      asked = true;
+      if (filled) return;
       put(
         "presets",
         presets.map((value) => ({ value, label: "" })),
@@ -42,6 +41,7 @@ export function suggestions(presets: string[]): Suggestions {
       planner.ask([{ verb: "catalog", request: "{}" }], ([text]) => {
         const read = outcome<CatalogRows>(text ?? "");
         if ("error" in read) return;
+        filled = true;
         const { accelerators = [], instances = [], links = [] } = read.answer;
         const parts = accelerators.map((a) => ({
           value: a.id,

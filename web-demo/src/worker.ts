@@ -1,4 +1,4 @@
-/** Runs the core beside the page, so that typing never waits for it. */
+/** Runs a module of the core beside the page, so that typing never waits for it. */
 import { load, type Shardwise } from "shardwise";
 import type { Message, Reply } from "./planner";
 
@@ -12,11 +12,11 @@ self.addEventListener("message", async ({ data }: MessageEvent<Message>) => {
     arrived(data.module);
     return;
   }
-  const reply = (answer: Omit<Reply, "turn">) => self.postMessage({ turn: data.turn, ...answer });
+  const reply = (answer: Reply) => self.postMessage(answer);
   try {
     const { call } = await core;
     reply({ texts: data.calls.map(({ verb, request }) => call(verb, request)) });
   } catch (e) {
-    reply({ texts: [], failure: String(e) });
+    reply({ failure: String(e) });
   }
 });

@@ -34,7 +34,8 @@ export function pageUnderTest() {
 
 /**
  * Opens the page and waits for its first answer.
- * @param {{ fragment?: string, width?: number, height?: number, dark?: boolean, answered?: boolean }} [options]
+ * @param {{ fragment?: string, width?: number, height?: number, dark?: boolean, answered?: boolean,
+ *   prepare?: (page: import("playwright-core").Page) => Promise<unknown> }} [options]
  */
 export async function open({
   fragment = "",
@@ -42,6 +43,7 @@ export async function open({
   height = 900,
   dark = false,
   answered = true,
+  prepare = async () => {},
 } = {}) {
   const context = await browser.newContext({
     viewport: { width, height },
@@ -60,6 +62,7 @@ export async function open({
   page.on("request", (r) => {
     if (!r.url().startsWith(address) && !r.url().startsWith("data:")) faults.push(`request to ${r.url()}`);
   });
+  await prepare(page);
   await page.goto(address + fragment);
   if (answered) await settled(page);
   return { page, faults, close: () => context.close() };

@@ -2,6 +2,8 @@
 //! `update`.
 
 mod api;
+mod data;
+mod first;
 mod fuzz;
 mod glossary;
 mod package;
@@ -13,7 +15,7 @@ mod wasm;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask wasm             builds wasm/pkg and checks its size
+const USAGE: &str = "usage: cargo xtask wasm             builds wasm/pkg and checks the sizes of its modules
        cargo xtask schema           writes schema/ and the words of docs/glossary.md
        cargo xtask schema --check   fails when schema/ is not what the types say
        cargo xtask api              writes core/api.txt, the core's public interface

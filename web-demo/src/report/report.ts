@@ -57,8 +57,8 @@ export interface Report {
   deepen(deeper: Deeper): void;
   /** Says what is wrong; the last answer stays, marked as the last. */
   fault(fault: Fault): void;
-  /** Says that nothing can be computed at all. */
-  failure(reason: string): void;
+  /** Says, in a sentence, that nothing could be computed. */
+  failure(sentence: string): void;
 }
 
 export function report(actions: Actions): Report {
@@ -234,17 +234,9 @@ export function report(actions: Actions): Report {
       bound.hidden = true;
       stale(true);
     },
-    failure(reason) {
+    failure(sentence) {
       verdict.className = "verdict verdict-fault";
-      swap(
-        verdict,
-        h("span", { class: "mark", "aria-hidden": "true" }, "?"),
-        h(
-          "span",
-          {},
-          `The planner could not start in this browser: ${reason}. It needs WebAssembly and module workers.`,
-        ),
-      );
+      swap(verdict, h("span", { class: "mark", "aria-hidden": "true" }, "?"), h("span", {}, sentence));
       stale(true);
     },
   };
