@@ -152,4 +152,15 @@ mod tests {
         assert!((cluster.per_used_time(share)? / rent - 1.0).abs() < 1e-9);
         Ok(())
     }
+
+    #[test]
+    fn rent_that_saves_nothing_is_never_beaten() -> Result<()> {
+        let cluster: OnPrem =
+            serde_json::from_str(r#"{"capex": 1000, "years": 1, "resale": 0, "power_kw": 1, "per_kwh": 0}"#)
+                .unwrap();
+        assert!((cluster.pue - 1.3).abs() < 1e-12 && (cluster.idle_power - 0.3).abs() < 1e-12);
+        // Use costs nothing more, and neither does the rent: a number all the same.
+        assert!(cluster.break_even(UsdPerSecond::ZERO)?.total_cmp(&f64::MAX).is_eq());
+        Ok(())
+    }
 }

@@ -177,4 +177,18 @@ mod tests {
         assert!((costs[0].total.get() - 12.0 * MONTH_HOURS * 3600.0).abs() < 1e-3);
         Ok(())
     }
+
+    #[test]
+    fn months_add_up() -> Result<()> {
+        let offers = [
+            Offer::OnDemand { price: UsdPerSecond::of(1e-3) },
+            Offer::Spot { price: UsdPerSecond::of(1e-3), paid_per_hour: 1.0, time_per_hour: 1.0 },
+            Offer::Reserved { price: UsdPerSecond::of(1e-3), term_months: 1.0 },
+        ];
+        let of = |months: f64| side_by_side(&Demand { hours: 100.0, months }, &offers);
+        for (three, one) in of(3.0)?.iter().zip(of(1.0)?) {
+            assert!((three.total / one.total - 3.0).abs() < 1e-12);
+        }
+        Ok(())
+    }
 }

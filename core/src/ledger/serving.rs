@@ -315,4 +315,14 @@ mod tests {
         assert!(with(4096, 4)? > with(4096, 0)?);
         Ok(())
     }
+
+    #[test]
+    fn the_first_token_waits_for_the_prompt_and_its_own_pass() -> Result<()> {
+        let model = ServedModel::dense(7e9, 4.5, Bytes::of(131_072.0));
+        let cost = serving_cost(&model, &gpu(24.0), &load(1))?.unwrap();
+        // 400 tokens of 14 GFLOP at 100 TFLOP/s.
+        let prompt = (cost.first_token - cost.per_token).get();
+        assert!((prompt / (400.0 * 14e9 / 100e12) - 1.0).abs() < 1e-9, "{prompt}");
+        Ok(())
+    }
 }

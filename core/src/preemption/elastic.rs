@@ -576,4 +576,13 @@ mod tests {
         assert!(times.windows(2).all(|w| matches!(w, [a, b] if b < a)), "{times:?}");
         Ok(())
     }
+
+    #[test]
+    fn what_never_ends_holds_its_nodes_for_ever() -> Result<()> {
+        let gang =
+            Elastic { nodes: 4, least_nodes: 4, node_mean_up: s(60.0), gang_loss: 0.1, refill: s(60.0) };
+        let never = gang.outlook(&RestartJob { interval: s(86_400.0), ..day() })?;
+        assert!((never.node_time / never.expected - 4.0).abs() < 1e-12);
+        Ok(())
+    }
 }

@@ -365,4 +365,19 @@ mod tests {
         }
         Ok(())
     }
+
+    #[test]
+    fn reserved_machines_start_load_and_finish() {
+        let job = RestartJob {
+            work: s(100.0),
+            interval: s(25.0),
+            save: s(5.0),
+            restore: s(7.0),
+            provision: s(3.0),
+        };
+        let spans = [Span { up: true, length: s(1e4) }];
+        let run = run_job(&job, Policy::SpotThenReserved { spot_share: 0.5 }, spans).unwrap();
+        // On spot 3 + 50 with two saves of 5, the second for the other machines: 3 + 7 + 50 with one.
+        assert_eq!((run.held, run.on_demand, run.time), (s(63.0), s(65.0), s(128.0)));
+    }
 }

@@ -377,4 +377,15 @@ mod tests {
         }
         Ok(())
     }
+
+    #[test]
+    fn spot_without_a_record_varies_as_recorded_zones_do() -> Result<()> {
+        let availability = SpotOutlook::Base.availability(4.0)?;
+        let up = availability.up.clone().unwrap();
+        assert!((up.scv - 4.5).abs() < 1e-12 && (availability.down.scv - 3.0).abs() < 1e-12);
+        assert!((availability.losses_per_hour() * up.mean.hours() - 1.0).abs() < 1e-12);
+        let up_share = up.mean / (up.mean + availability.down.mean);
+        assert!((availability.share_up() - up_share).abs() < 1e-12);
+        Ok(())
+    }
 }
