@@ -155,6 +155,8 @@ mod tests {
         // Real files: 2,454,817,792 bytes; gradients of tensors below 1 MiB a rank stay in memory.
         assert!((of("optimizer states") / 2_454_817_792.0 - 1.0).abs() < 0.01);
         assert!(report.nvme.get("parameters").is_none());
+        let both = super::Swapped { optimizer: 16.0, parameters: 2.0, ..super::Swapped::default() };
+        assert!((both.total() - 18.0).abs() < 1e-12);
     }
 
     #[test]

@@ -242,3 +242,16 @@ fn compressed(recipe: &Recipe, reduce: f64, hidden: u64) -> (f64, f64) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gradients_of_sixteen_bits_are_not_narrowed() {
+        let mut recipe = Recipe::default();
+        recipe.runtime.compression = Compression::Fp16;
+        let of = |reduce: f64| compressed(&recipe, reduce, 4096);
+        assert_eq!(format!("{:?} {:?}", of(2.0), of(4.0)), "(1.0, 0.0) (0.5, 12.0)");
+    }
+}
