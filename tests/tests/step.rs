@@ -1,0 +1,43 @@
+//! Single terms of a step that only some settings bring out.
+
+use serde_json::{Value, json};
+
+/// Seconds of a term of the step.
+fn term(request: &Value, name: &str) -> f64 {
+    let request = serde_json::from_value(request.clone()).expect("a request");
+    let answer = shardwise::estimate(&request).expect("an answer");
+    answer.step.time.get(name).map_or(0.0, shardwise::Seconds::get)
+}
+
+/// A token crosses a link once for all experts behind it when either is asked for.
+#[test]
+fn fused_dispatch_and_deduplicated_dispatch_send_the_same() {
+    let of = |runtime: Value| {
+        let request = json!({
+            "model": "qwen3-30b-a3b", "cluster": "4 x 8xH100-SXM-80GB", "seq_len": 4096,
+            "recipe": {"framework": "torchtitan", "compute": "bf16", "runtime": runtime},
+            "layout": {"sharding": "fsdp2", "data_parallel_shard": 32, "expert_parallel": 32},
+        });
+        term(&request, "expert parallel")
+    };
+    let plain = of(json!({}));
+    let fused = of(json!({"moe_fused": true}));
+    assert!(fused < 0.6 * plain, "{fused} of {plain}");
+    assert_eq!(fused.to_bits(), of(json!({"moe_dispatch": "deduplicated"})).to_bits());
+}
+
+/// Gradients for the drives hide behind the last backward, however many there are before it.
+#[test]
+fn gradients_on_drives_hide_behind_one_backward() {
+    let of = |global_batch: u64| {
+        let nvme = json!({"read_gb_s": 5, "write_gb_s": 5, "sub_group_size": 100_000_000});
+        let request = json!({
+            "model": "llama-3.1-8b", "cluster": "8xH100-SXM-80GB", "seq_len": 512, "global_batch": global_batch,
+            "recipe": {"framework": "deepspeed", "compute": "bf16", "runtime": {"nvme": nvme}},
+            "layout": {"sharding": "zero3", "data_parallel_shard": 8, "offload": ["optimizer_nvme"]},
+        });
+        term(&request, "offload")
+    };
+    let (one, four) = (of(8), of(32));
+    assert!((four / one - 1.0).abs() < 1e-9, "{one} {four}");
+}
