@@ -157,3 +157,22 @@ fn the_best_interval_of_a_run_of_decades_is_one_that_ends() {
     // The best is sought among at most 10,000 saves, a run may have 19,000.
     assert!((-0.01..0.5).contains(&excess), "{excess}");
 }
+
+#[test]
+fn a_run_whose_starts_outlast_every_spell_does_not_end() {
+    let request = json!({
+        "model": "gpt2", "cluster": "4x8xH100", "seq_len": 1024,
+        "run": {
+            "tokens": 1e9, "price": "spot", "deadline_hours": 100,
+            "faults": {"policy": "spares", "trace": {"steps": [
+                {"at": 1e-300, "nodes": 12}, {"at": 1e-300, "nodes": 12}, {"at": 9, "nodes": 2},
+            ], "length": 4096}},
+        },
+    });
+    let answer: Value =
+        serde_json::from_str(&shardwise::call("estimate", &request.to_string()).unwrap()).unwrap();
+    let outlook = &answer["run"]["outlook"];
+    assert_eq!(outlook["ends"], json!(false));
+    // As many losses as the seconds of a run without an end: a number.
+    assert!(outlook["losses"]["expected"].as_f64().unwrap() >= 1e13);
+}

@@ -400,7 +400,8 @@ impl SparePool {
     #[must_use]
     pub fn caught_short(&self) -> f64 {
         let load = f64::from(self.nodes) * (self.repair / self.node_mean_up);
-        (1..=self.spares).fold(1.0, |b, s| load * b / (f64::from(s) + load * b))
+        // a B / (s + a B), also for a load without bound.
+        (1..=self.spares).fold(1.0, |b, s| 1.0 / (1.0 + f64::from(s) / (load * b)))
     }
 
     /// The outlook of `job`, whose provisioning is the detection and the swap: a failure that finds
@@ -584,5 +585,11 @@ mod tests {
         let never = gang.outlook(&RestartJob { interval: s(86_400.0), ..day() })?;
         assert!((never.node_time / never.expected - 4.0).abs() < 1e-12);
         Ok(())
+    }
+
+    #[test]
+    fn nodes_that_fail_at_once_always_find_the_pool_empty() {
+        let pool = SparePool { nodes: 12, spares: 2, node_mean_up: s(1e-310), repair: s(1e4) };
+        assert!((pool.caught_short() - 1.0).abs() < 1e-12);
     }
 }

@@ -255,9 +255,12 @@ impl Outlook {
         Seconds::of(self.mean(Weights { held: 0.0, waiting: 0.0, on_demand: 1.0 }).min(NEVER))
     }
 
-    /// Expected number of times the gang is lost.
+    /// Expected number of times the gang is lost; as many as seconds where the run does not end.
     #[must_use]
     pub fn losses(&self) -> f64 {
+        if self.mean(Weights::TIME) >= NEVER {
+            return NEVER;
+        }
         let zero = C::new(0.0, 0.0);
         let marks = Marks {
             productive: zero,
@@ -291,10 +294,11 @@ impl Outlook {
         if excess.is_finite() { base + excess } else { NEVER }
     }
 
-    /// Whether a segment outlasts the longest kind of spell so far that its chance of being kept is
-    /// lost in rounding, and nothing but waiting is done: the run never ends.
+    /// Whether a start after a loss and its first segment outlast the longest kind of spell so far that
+    /// the chance of their being kept is lost in rounding, and nothing but waiting is done: the run never ends.
     fn hopeless(&self) -> bool {
-        let segment = (self.job.interval.min(self.job.work) + self.job.save).get();
+        let job = &self.job;
+        let segment = (job.provision + job.restore + job.interval.min(job.work) + job.save).get();
         let rate =
             self.process.as_ref().map_or(0.0, |p| p.up_rates.into_iter().fold(f64::INFINITY, f64::min));
         self.patience.is_none() && rate * segment > LOST
