@@ -136,7 +136,7 @@ pub fn bubble(schedule: Schedule, p: f64, v: f64, m: f64, mean: &Stage) -> f64 {
     let (f, b, w) = (mean.forward, mean.backward_input, mean.backward_weight);
     // Fill and drain of a pipeline in which so many weight gradients have a place; with few
     // micro-batches there are only those of the ones before the last.
-    let filled = |places: f64| ((p - 1.0) * (f + b) - (m - 1.0).clamp(0.0, places) * w).max(0.0);
+    let filled = |places: f64| ((p - 1.0) * (f + b) - (m - 1.0).min(places).max(0.0) * w).max(0.0);
     match schedule {
         Schedule::Gpipe | Schedule::OneFOneB => (p - 1.0) * (f + b + w),
         Schedule::Interleaved => (p - 1.0) * (f + b + w) / v.max(1.0),
