@@ -169,7 +169,6 @@ function ask(state: State): void {
     }
     const shown = estimated?.answer ?? planned.answer.best;
     answers = { plan: planned.answer, shown, fixed, states: [state, ...store.beside] };
-    inputs.show(undefined);
     output.show(answers, () => {
       if (turn !== asked) return;
       busy(false);
