@@ -101,7 +101,8 @@ vocabulary! {
         /// Each layer, the embedding, and the final norm with the head.
         LayersEmbedHead = "layers+embed+head",
         /// Each module of at least 1e8 parameters that are in no smaller unit; the rest in the root
-        /// (FSDP1's `size_based_auto_wrap_policy`, Accelerate's `SIZE_BASED_WRAP`).
+        /// (FSDP1's `size_based_auto_wrap_policy`, Accelerate's `SIZE_BASED_WRAP`). It needs FSDP1 and a
+        /// head with a table of its own.
         Size = "size",
         /// The whole model as one unit.
         Model = "model",

@@ -1,5 +1,6 @@
 //! Peak memory of one rank: a timeline, not a sum.
 
+mod fsdp;
 mod instants;
 mod kernels;
 mod line;
@@ -22,6 +23,7 @@ pub(crate) use memo::Memo;
 pub use report::{MemoryReport, Phase};
 pub use saved::saved_state;
 pub(crate) use stages::{Figures, Peaks, Stages};
+pub(crate) use wrap::{bars_size, hides_shared_table};
 
 use crate::layout::{Layout, Recompute};
 use crate::quantity::Bytes;

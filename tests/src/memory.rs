@@ -150,7 +150,12 @@ pub fn explain(file: &Path, id: &str) -> Result<String, String> {
     let rows = json_lines(file)?;
     let row = rows.iter().find(|r| text(r, &["id"]) == Some(id)).ok_or("no such row")?;
     let report = predict(row)?;
-    let mut out = format!("{}\n{}\n{}\n", row["inputs"], row["model"], row["measured"]);
+    Ok(format!("{}\n{}\n{}\n{}", row["inputs"], row["model"], row["measured"], opened(&report)))
+}
+
+/// A report with every term.
+pub fn opened(report: &MemoryReport) -> String {
+    let mut out = String::new();
     for phase in &report.phases {
         out += &format!("{} = {}\n", phase.name, phase.allocated.total());
         for t in &phase.allocated.0 {
@@ -160,7 +165,7 @@ pub fn explain(file: &Path, id: &str) -> Result<String, String> {
     for t in &report.device.0 {
         out += &format!("device: {:<26} {}\n", t.name, t.amount);
     }
-    Ok(out)
+    out
 }
 
 /// The measured quantity and its figure in GiB.

@@ -13,6 +13,7 @@ use shardwise::workload::{
     AttentionKernel, Batch, Compute, Dtype, Framework, Lora, LossKernel, Method, ModelSpec, Optimizer, Recipe,
 };
 
+use crate::memory::opened;
 use crate::params::model_beside;
 use crate::score::{Score, Scored};
 
@@ -276,6 +277,16 @@ pub fn express(row: &Row) -> Result<(Recipe, Layout, Batch), String> {
         global_batch: layout.data_parallel() * layout.micro_batch * int(row, "ga", 1),
     };
     Ok((recipe, layout, batch))
+}
+
+/// What is predicted for one row, opened, beside what was traced.
+pub fn explain(file: &Path, id: &str) -> Result<String, String> {
+    let rows = rows(file)?;
+    let row = rows.iter().find(|r| text(r, "id") == id).ok_or("no such row")?;
+    let model = model_of(file, row)?.resolve("model").map_err(|e| format!("{}: {}", e.field, e.given))?;
+    let (recipe, layout, batch) = express(row)?;
+    let report = memory::estimate(&model, &recipe, &layout, &batch);
+    Ok(format!("{row:?}\n{}", opened(&report)))
 }
 
 /// Scores every row.

@@ -10,7 +10,7 @@ use crate::assumption::Assumption;
 use crate::calibrate::Calibration;
 use crate::cluster::{Catalog, Cluster, Network};
 use crate::error::{Error, ErrorCode, Result};
-use crate::layout::{Layout, Offload, Sharding};
+use crate::layout::{Layout, Offload, Sharding, Wrap};
 use crate::ledger::deduplicated;
 use crate::memory::{self, MemoryReport};
 use crate::quantity::Bytes;
@@ -115,6 +115,12 @@ pub(super) fn check_model(model: &Model, recipe: &Recipe, layout: &Layout, seq_l
             layout.sharding,
             "zero3 under deepspeed, for NVMe drives",
         ));
+    }
+    if layout.wrap == Wrap::Size
+        && let Some(barred) = memory::bars_size(layout.sharding, memory::hides_shared_table(model, recipe))
+    {
+        let allowed = format!("layers, layers+embed+head or model, beside {barred}");
+        return Err(Error::new("layout.wrap", ErrorCode::Conflict, layout.wrap, allowed));
     }
     if layout.pipeline_parallel > model.layers() {
         return Err(Error::new(

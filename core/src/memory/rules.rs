@@ -64,6 +64,8 @@ pub(super) struct Mode<'a> {
     pub(super) accumulates: bool,
     /// How gradients of weights are stored while backward runs.
     pub(super) weight_grads: WeightGrads,
+    /// Operations that come before the unit whose end of backward is looked at.
+    pub(super) before_unit: usize,
 }
 
 impl<'a> Mode<'a> {
@@ -104,6 +106,7 @@ impl<'a> Mode<'a> {
             } else {
                 WeightGrads::Stay
             },
+            before_unit: 0,
         }
     }
 
@@ -131,6 +134,7 @@ impl<'a> Mode<'a> {
             again,
             accumulates,
             weight_grads,
+            before_unit,
         } = *self;
         // What neighbouring layouts differ in comes first.
         let equal = |a: f64, b: f64| a.to_bits() == b.to_bits();
@@ -145,7 +149,7 @@ impl<'a> Mode<'a> {
             && equal(expert_share, o.expert_share)
             && equal(expert_load, o.expert_load)
             && core_recomputed == o.core_recomputed
-            && (weight_grads, again) == (o.weight_grads, o.again)
+            && (weight_grads, again, before_unit) == (o.weight_grads, o.again, o.before_unit)
             && equal(compute, o.compute)
             && equal(residual, o.residual)
             && equal(weight, o.weight)
@@ -225,7 +229,11 @@ impl Reader<'_, '_> {
         let reads_memory =
             block.ops.iter().any(|op| op.inputs.iter().take(usize::from(op.arity)).any(|&i| i == MEMORY));
         let mut attended = false;
-        for op in &block.ops {
+        let mut before_unit = Line::ZERO;
+        for (i, op) in block.ops.iter().enumerate() {
+            if i == m.before_unit {
+                before_unit = self.tape.kept();
+            }
             if block.kind == BlockKind::Layer {
                 self.tape.recompute(m.again.drops(&op.kind, attended));
             }
@@ -241,6 +249,7 @@ impl Reader<'_, '_> {
             m.weight_grads,
             m.recomputed,
         );
+        bytes.before_unit = before_unit;
         if block.kind == BlockKind::Embedding {
             bytes.input = Line::ZERO;
         }

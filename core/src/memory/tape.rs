@@ -49,6 +49,8 @@ struct Step {
 pub(super) struct BlockBytes {
     /// Kept from forward to backward when nothing is recomputed.
     pub(super) kept: Line,
+    /// What is kept of the operations before the fullest of its units, also when it is recomputed.
+    pub(super) before_unit: Line,
     /// Alive while the block's backward runs, at its fullest instants: what is still kept, the
     /// gradients of activations and weights made so far, and temporaries.
     pub(super) backward: Envelope,
@@ -281,6 +283,11 @@ impl Tape {
         self.selected_last.filter(|_| beyond).map_or(Line::ZERO, |id| self.bytes(id))
     }
 
+    /// What the steps so far keep for backward.
+    pub(super) fn kept(&self) -> Line {
+        self.steps.iter().fold(Line::ZERO, |sum, s| sum + s.released)
+    }
+
     /// A gradient that other blocks have begun is alive throughout the walk back.
     pub(super) fn standing(&mut self, bytes: Line) {
         self.standing += bytes;
@@ -296,7 +303,7 @@ impl Tape {
         weight_grads: WeightGrads,
         recomputed: bool,
     ) -> BlockBytes {
-        let kept = self.steps.iter().fold(Line::ZERO, |sum, s| sum + s.released);
+        let kept = self.kept();
         let mut walk = Walk::new(self, kept, weight_grads, recomputed);
         for id in gathering.into_iter().chain([output]) {
             walk.receive(id);
@@ -307,6 +314,7 @@ impl Tape {
         walk.note(Line::ZERO, 0.0);
         BlockBytes {
             kept: kept - self.dropped,
+            before_unit: Line::ZERO,
             backward: walk.envelope,
             weight_grads: self.steps.iter().map(|s| s.weight_grad).sum(),
             weight_copies: self.weight_copies,

@@ -7,7 +7,7 @@ use super::loss::{Head, LossBytes, loss_bytes};
 use super::memo::Memo;
 use super::rules::Mode;
 use super::states::{States, base_bytes};
-use super::tape::BlockBytes;
+use super::tape::{BlockBytes, WeightGrads};
 use super::transients::{Transients, Unit};
 use super::weights::BlockWeights;
 use super::wrap::Units;
@@ -27,7 +27,7 @@ pub(super) struct Run {
     pub(super) loose: bool,
     /// How it falls into units where they are made by size.
     pub(super) by_size: Units,
-    traced: bool,
+    pub(super) traced: bool,
     /// What sharding gathers and reduces of one of them.
     pub(super) unit: Unit,
 }
@@ -72,8 +72,9 @@ impl Run {
     /// The end of its backward, where that reduces its gradients: `place` is the instant before, with
     /// its parameters gathered.
     fn reductions(&self, t: f64, place: Parts) -> impl Iterator<Item = Parts> {
-        let (unit, input) = (&self.unit, self.bytes.input.at(t));
-        let gradients = self.bytes.weight_grads - unit.flushed;
+        // The gradient of its input, and what waits for the backward of what comes before it.
+        let (unit, input) = (&self.unit, self.bytes.input.at(t) + self.bytes.before_unit.at(t));
+        let gradients = self.bytes.weight_grads - unit.absent;
         // The parameters are let go, the gradients still whole.
         let gathered = place.gathered - unit.unsharded() - unit.resident;
         let scattered = (unit.reduced > 0.0 && !unit.late).then_some(Parts {
@@ -174,7 +175,11 @@ impl<'a> Stage<'a> {
                     let late = part.map_or(kind == BlockKind::Embedding || !input_grad, |p| p.input_free);
                     let selective = saves_by_operation(recipe, layout);
                     let recomputed = layer && (layout.recompute == Recompute::Full || selective);
-                    let mode = Mode { input_grad, recomputed, ..mode };
+                    let by_size = Units::by_size(block, &weights, layout);
+                    // Units of the same block are reduced one after the other.
+                    let weight_grads = if by_size.several { WeightGrads::Join } else { mode.weight_grads };
+                    let mode =
+                        Mode { input_grad, recomputed, weight_grads, before_unit: by_size.before, ..mode };
                     runs.push(Run {
                         kind,
                         weights,
@@ -183,7 +188,7 @@ impl<'a> Stage<'a> {
                         recomputed,
                         selective,
                         loose: part.is_some_and(|part| !part.unit),
-                        by_size: Units::by_size(block, &weights, layout),
+                        by_size,
                         traced: part.is_some(),
                         unit: Unit { late, ..Unit::default() },
                     });
@@ -211,21 +216,7 @@ impl<'a> Stage<'a> {
         let states = States::of(&total, recipe, layout);
         let mut transients = Transients::of(&mut runs, &total, &states, recipe, layout, &mode);
         let both = model.tied && share.first && share.last && !frozen;
-        let table = if both { runs.first().map_or(0.0, |r| r.weights.tables) } else { 0.0 };
-        if both {
-            // The shared table has one gradient, which waits for all its parts.
-            for run in &mut runs {
-                match run.kind {
-                    BlockKind::Head => run.unit.gradients = run.bytes.weight_grads,
-                    BlockKind::Embedding => {
-                        let shared = (table * mode.weight).min(run.unit.gradients);
-                        run.unit.gradients -= shared;
-                        transients.share_root(&run.unit, shared);
-                    }
-                    _ => {}
-                }
-            }
-        }
+        let table = if both { share_table(&mut runs, &mut transients, mode.weight) } else { 0.0 };
         Self {
             recipe,
             layout,
@@ -236,7 +227,7 @@ impl<'a> Stage<'a> {
             head: Head::of(model, layout, &mode, share.last),
             seq: seq_len as f64,
             sample,
-            tied: table * mode.weight,
+            tied: table,
             sums_in_place: mode.autocast,
         }
     }
@@ -351,14 +342,16 @@ impl<'a> Stage<'a> {
         let above =
             self.backward(t, &Parts { activations: all, waiting, copies, ..resting }, &loss, &mut fullest);
         let reduction = Parts {
-            gradients: resting.gradients + above - x.root_gradients,
+            gradients: resting.gradients + above - x.root_gradients - x.body_gradients + x.body_shard,
             reduction: x.root_reduction + x.bucket + x.flattened,
             inputs: resting.inputs + sum(&|r| r.bytes.held.at(t)),
             gathered: sum(&|r| if r.unit.late { r.unit.unsharded() + r.unit.resident } else { 0.0 }),
             loss: loss.held,
             ..resting
         };
-        let reduction = self.late_reductions(reduction);
+        let around =
+            Parts { gradients: reduction.gradients - x.body_shard, reduction: x.body_reduction, ..reduction };
+        let reduction = fuller(self.late_reductions(reduction), around);
         let step = Parts {
             gradients: self.states.applied,
             temporaries: self.states.step,
@@ -436,19 +429,30 @@ impl<'a> Stage<'a> {
             };
             let beneath = self.runs.get(..i).unwrap_or_default().iter().rev();
             let beneath = beneath.map(|r| r.unit.gathered).find(|&bytes| bytes > 0.0).unwrap_or_default();
+            // The head is outside the unit around the layers, which is the next to be gathered.
+            let (around, beneath) = match run.kind {
+                BlockKind::Head if x.body > 0.0 => (x.root, x.body),
+                _ => (x.root + x.body, beneath),
+            };
             let n = run.count;
             // The first gradient brings the bucket that all go through.
             if run.weights.trainable(self.recipe) > 0.0 {
                 bucket = x.bucket;
             }
             for k in positions(n) {
-                let next = if k + 1.0 < n { run.unit.gathered } else { beneath };
+                let next = if run.unit.ahead > 0.0 {
+                    run.unit.ahead
+                } else if k + 1.0 < n {
+                    run.unit.gathered
+                } else {
+                    beneath
+                };
                 let place = Parts {
                     activations: below.activations - (k + 1.0) * kept + held_above + (k + 1.0) * held,
                     copies: below.copies - (k + 1.0) * run.copies(),
-                    working: backward + input + fetched - run.unit.flushed,
-                    gradients: at.gradients + above + k * run.unit.gradients,
-                    gathered: x.root + resident - k * run.unit.resident + run.unit.unsharded() + next,
+                    working: backward + input + fetched,
+                    gradients: at.gradients + above + k * run.unit.gradients + run.unit.done,
+                    gathered: around + resident - k * run.unit.resident + run.unit.unsharded() + next,
                     reduction: bucket + if k > 0.0 { run.unit.reduced } else { reduced },
                     loss: loss.held,
                     ..*at
@@ -483,6 +487,24 @@ impl<'a> Stage<'a> {
         }
         above
     }
+}
+
+/// The gradient of a table that embedding and head share is there once, and waits for all its parts;
+/// gives its bytes.
+fn share_table(runs: &mut [Run], transients: &mut Transients, width: f64) -> f64 {
+    let table = runs.first().map_or(0.0, |r| r.weights.tables) * width;
+    for run in runs {
+        match run.kind {
+            BlockKind::Head => run.unit.gradients = run.bytes.weight_grads,
+            BlockKind::Embedding => {
+                let shared = table.min(run.unit.gradients);
+                run.unit.gradients -= shared;
+                transients.share_root(&run.unit, shared);
+            }
+            _ => {}
+        }
+    }
+    table
 }
 
 /// Micro-batches that wait beside the one at work.

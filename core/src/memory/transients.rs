@@ -1,11 +1,11 @@
 //! What sharding adds for a moment: gathered units, unsharded gradients, reduction buffers.
 
+use super::fsdp::Fsdp;
 use super::rules::Mode;
 use super::states::{Divisors, States, base_bytes};
 use super::timeline::Run;
 use super::weights::BlockWeights;
-use super::wrap::Units;
-use crate::layout::{Layout, Offload, Recompute, Reshard, Sharding, Wrap};
+use crate::layout::{Layout, Offload, Sharding};
 use crate::workload::{BlockKind, Dtype, Framework, Recipe};
 
 /// One block as sharding sees it, in bytes.
@@ -23,8 +23,12 @@ pub(super) struct Unit {
     pub(super) cast: f64,
     /// Its gradients, once its backward is over.
     pub(super) gradients: f64,
-    /// Of a block of several units, the gradients that are reduced by the time the fullest one's are.
-    pub(super) flushed: f64,
+    /// Of a block's gradients, those that are not there at the end of its fullest unit's backward.
+    pub(super) absent: f64,
+    /// Shards of the gradients of its units that are reduced by then.
+    pub(super) done: f64,
+    /// The unit of the same block that is gathered ahead of the fullest.
+    pub(super) ahead: f64,
     /// None of its inputs wants a gradient, so that `FSDP2` meets no hook at the end of its backward: its
     /// parameters stay gathered and its gradients whole until the whole backward is over.
     ///
@@ -47,6 +51,14 @@ impl Unit {
 pub(super) struct Transients {
     /// The root unit, gathered from forward to the end of backward.
     pub(super) root: f64,
+    /// What is in no other unit, where that is a unit around layers and embedding: gathered while they
+    /// run, let go in between.
+    pub(super) body: f64,
+    /// Its gradients, whole until its backward is over, and their shard.
+    pub(super) body_gradients: f64,
+    pub(super) body_shard: f64,
+    /// The end of its backward, beside the root.
+    pub(super) body_reduction: f64,
     /// The root unit as it is gathered anew for backward, where forward lets it go: the buffer of the
     /// gather, the parameters copied out of it, and the shards they come from if those are larger.
     pub(super) root_again: f64,
@@ -103,7 +115,7 @@ impl Transients {
         let casts = layout.sharding == Sharding::NoShard && mode.weight < recipe.params().bytes();
         let shards = layout.sharding.is_fsdp() && layout.sharding.shards_parameters() && d.parameters > 1.0;
         if shards || casts {
-            return Self::fsdp(runs, total, states, recipe, layout, mode, &d);
+            return Fsdp::new(total, states, recipe, layout, mode, &d).transients(runs);
         }
         // Gradients of micro-batches that are not reduced lie outside the buckets that the last one's
         // views are in.
@@ -134,131 +146,6 @@ impl Transients {
             }
             _ => whole,
         }
-    }
-
-    /// FSDP gathers a unit before its forward and again before its backward, the next one while it
-    /// runs, and reduces its gradients afterwards.
-    ///
-    /// Source: torch.distributed.fsdp `_fully_shard/_fsdp_param_group.py` (`wait_for_unshard` keeps
-    /// the last gather's buffer; `post_backward` keeps one reduce-scatter input) and FSDP1's
-    /// `_runtime_utils.py`, PyTorch 2.15, traced.
-    fn fsdp(
-        runs: &mut [Run],
-        total: &BlockWeights,
-        states: &States,
-        recipe: &Recipe,
-        layout: &Layout,
-        mode: &Mode<'_>,
-        d: &Divisors,
-    ) -> Self {
-        let two = layout.sharding == Sharding::Fsdp2;
-        let frozen = recipe.frozen_base();
-        let trained_width = if frozen { recipe.lora.dtype.bytes() } else { recipe.params().bytes() };
-        let unsharded_width = if frozen { trained_width.min(mode.compute) } else { mode.compute };
-        let reduce = recipe.reduce_dtype.map_or(trained_width, Dtype::bytes);
-        let stays = match layout.sharding {
-            Sharding::ShardGradOp | Sharding::HybridShardZero2 => true,
-            Sharding::Fsdp2 => layout.reshard_after_forward == Reshard::Never,
-            _ => false,
-        };
-        // What runs between the units of a traced model belongs to the root.
-        let own = |run: &Run| match layout.wrap {
-            Wrap::Layers if run.kind == BlockKind::Layer && !run.loose => Units::WHOLE,
-            Wrap::LayersEmbedHead => Units::WHOLE,
-            Wrap::Size => run.by_size,
-            Wrap::Layers | Wrap::Model => Units::NONE,
-        };
-        // Between forward and backward a unit may rest in larger shards.
-        let partly = layout.rests_within().map_or(0.0, |ranks| 1.0 / ranks as f64);
-        // An engine reduces each layer's gradients when they are made.
-        let syncs = layout.sync_every_micro_batch || recipe.framework == Framework::Native;
-        let accumulated = match (mode.accumulates, syncs) {
-            (false, _) => 0.0,
-            (true, true) => states.gradients,
-            // Without reduction between micro-batches the gradients stay whole: FSDP2's in the type of
-            // the reduction, FSDP1's as backward makes them.
-            (true, false) if two => total.trainable(recipe) * unsharded_width.max(reduce),
-            (true, false) => total.trainable(recipe) * unsharded_width,
-        };
-        let offloaded = layout.offloads(Offload::Gradient) || layout.offloads(Offload::Optimizer);
-        // FSDP1 casts the flat gradient where its type is another, and reduces it into a new shard.
-        let shard = if layout.sharding == Sharding::NoShard { 0.0 } else { reduce / d.parameters };
-        let cast = shard + if reduce > unsharded_width { reduce } else { 0.0 };
-        let mut root = BlockWeights::default();
-        let mut x = Self {
-            accumulated,
-            holds_inputs: !two && frozen && recipe.torch_before(2, 5) && layout.recompute == Recompute::Full,
-            ..Self::default()
-        };
-        for run in runs.iter_mut() {
-            let units = own(run);
-            if units.largest <= 0.0 {
-                run.unit.late = false;
-                root += (run.weights, run.count);
-                run.unit.gradients = run.bytes.weight_grads;
-                x.root_gradients += run.count * run.bytes.weight_grads;
-                continue;
-            }
-            let parameters = unit_bytes(&run.weights, recipe, mode.compute);
-            let bytes = parameters * units.largest;
-            // What is left of it belongs to the root, beside its own units; of those all but one are
-            // reduced when the largest is.
-            root += (run.weights, run.count * units.loose);
-            x.root_gradients += run.count * run.bytes.weight_grads * units.loose;
-            run.unit.flushed = run.bytes.weight_grads * (1.0 - units.loose - units.largest);
-            // The unit of the head is wrapped by hand, so as to stay.
-            let ends = run.kind != BlockKind::Layer && run.kind != BlockKind::Embedding;
-            let stays = stays || ends && layout.wrap == Wrap::LayersEmbedHead;
-            if stays {
-                run.unit.resident = parameters * (1.0 - units.loose);
-                x.resident += run.count * run.unit.resident;
-            } else {
-                run.unit.gathered = bytes;
-                run.unit.resident = bytes * partly;
-                x.resident += run.count * run.unit.resident;
-            }
-            // FSDP2 leaves the buffer behind, FSDP1 gathers the unit anew when backward begins.
-            x.left = if two { bytes } else { 0.0 };
-            x.ahead = run.unit.gathered;
-            let trained = run.weights.trainable(recipe) * units.largest;
-            if two {
-                run.unit.reduced = trained * reduce;
-            } else {
-                run.unit.flat = trained * unsharded_width;
-                run.unit.cast = trained * cast;
-            }
-            run.unit.late &= two;
-            let whole = run.bytes.weight_grads;
-            if accumulated <= 0.0 && !offloaded {
-                let experts = run.weights.experts / run.weights.base().max(1.0);
-                let share = (1.0 - experts) / d.parameters + experts / d.experts;
-                run.unit.reduced_gradients = whole * share * trained_width / unsharded_width;
-            }
-            run.unit.gradients = if run.unit.late && (accumulated <= 0.0 || syncs) {
-                whole
-            } else {
-                run.unit.reduced_gradients * (1.0 - units.loose) + whole * units.loose
-            };
-        }
-        x.root = unit_bytes(&root, recipe, mode.compute);
-        if two && matches!(layout.reshard_after_forward, Reshard::Always | Reshard::Node) {
-            x.root_again = x.root * (2.0 + partly);
-        }
-        if two && x.left <= 0.0 {
-            // The buffer of the only gather.
-            x.left = x.root;
-        }
-        let (ends, gathered) = (root.trainable(recipe), x.root);
-        x.root_reduction = if two {
-            ends * (unsharded_width + reduce)
-        } else {
-            (gathered + 2.0 * ends * unsharded_width).max(ends * (unsharded_width + cast))
-        };
-        if layout.sharding == Sharding::NoShard {
-            // The cast parameters stay until the next step.
-            x.root_reduction += x.root;
-        }
-        x
     }
 
     /// DeepSpeed's bucket of gradients on their way, and the parameters stage 3 has gathered.
@@ -302,7 +189,7 @@ pub(super) const BUCKET: f64 = 5e8;
 const MAX_LIVE: f64 = 1e9;
 
 /// Bytes of a unit's parameters once gathered: compute type, a quantised base as it is stored.
-fn unit_bytes(w: &BlockWeights, recipe: &Recipe, compute: f64) -> f64 {
+pub(super) fn unit_bytes(w: &BlockWeights, recipe: &Recipe, compute: f64) -> f64 {
     let base = base_bytes(w, recipe, compute);
     let adapters = (w.adapters + w.saved)
         * if recipe.frozen_base() {

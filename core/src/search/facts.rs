@@ -2,6 +2,7 @@
 
 use super::frameworks::{Profile, profile};
 use crate::cluster::Cluster;
+use crate::memory::hides_shared_table;
 use crate::workload::{Batch, Framework, Model, OpKind, Recipe, Split};
 
 /// Numbers that degrees must divide, and limits of the machines.
@@ -22,6 +23,8 @@ pub(crate) struct Facts {
     /// Routed experts of each kind of expert layer.
     pub(super) experts: Vec<u64>,
     pub(super) traced: bool,
+    /// Head and embedding share a table that units by size would hide.
+    pub(super) hides_table: bool,
     pub(super) encoder: bool,
     /// State-space scans, or samples that are not sequences.
     pub(super) whole_sequences: bool,
@@ -50,6 +53,7 @@ impl Facts {
             widths: Vec::new(),
             experts: Vec::new(),
             traced: model.is_traced(),
+            hides_table: hides_shared_table(model, recipe),
             encoder: model.has_encoder(),
             whole_sequences: model.fixed_tokens.is_some(),
             adapters: recipe.frozen_base(),

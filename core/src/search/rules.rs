@@ -2,7 +2,8 @@
 
 use super::facts::Facts;
 use super::frameworks::{apart, kept_on_device};
-use crate::layout::{Layout, Sharding};
+use crate::layout::{Layout, Sharding, Wrap};
+use crate::memory::bars_size;
 use crate::pipeline::Chunks;
 
 /// One rule: its name, how it reads, and when it is checked.
@@ -160,6 +161,13 @@ const RULES: &[Rule] = &[
     ),
     rule!(
         Split,
+        "units by size",
+        "units by size are FSDP1's, of a head with a table of its own",
+        |f, l| by_size_beside(f, l).is_some(),
+        format!("no units by size beside {}", by_size_beside(f, l).unwrap_or_default())
+    ),
+    rule!(
+        Split,
         "framework",
         "the framework has it",
         |f, l| !f.any_framework && f.profile.lacks(l).is_some(),
@@ -254,6 +262,11 @@ const RULES: &[Rule] = &[
 
 fn first(f: &Facts, of: fn((u64, u64)) -> u64) -> u64 {
     f.heads.first().copied().map_or(0, of)
+}
+
+/// What keeps the layout's units by size from being made.
+fn by_size_beside(f: &Facts, l: &Layout) -> Option<&'static str> {
+    (l.wrap == Wrap::Size).then(|| bars_size(l.sharding, f.hides_table)).flatten()
 }
 
 /// Whether chunks of a schedule are never empty: frameworks count the embedding and the head as a layer

@@ -17,9 +17,10 @@ use crate::api::{
     MeasuredRun, Objective, PlanRequest, Run, Search, estimate,
 };
 use crate::calibrate::Calibration;
-use crate::layout::{Layout, Offload, Reshard, Sharding};
+use crate::layout::{Layout, Offload, Reshard, Sharding, Wrap};
+use crate::memory::{bars_size, hides_shared_table};
 use crate::quantity::{Bytes, Seconds};
-use crate::workload::{Compute, Framework, Method, Recipe};
+use crate::workload::{Compute, Framework, Method, Model, Recipe};
 use crate::{Catalog, CatalogRows, ClusterSpec, ModelSpec, SCHEMA_VERSION};
 
 /// What measured runs taught.
@@ -57,13 +58,13 @@ fn size(machines: &ClusterSpec) -> (u64, u32) {
 }
 
 /// A traced model holds its adapters already, and samples of a fixed length have it.
-fn suited(spec: &ModelSpec, recipe: &mut Recipe, seq_len: &mut u64) -> u64 {
-    let Ok(model) = spec.resolve("model") else { return 1 };
+fn suited(spec: &ModelSpec, recipe: &mut Recipe, seq_len: &mut u64) -> Option<Model> {
+    let model = spec.resolve("model").ok()?.into_owned();
     if model.is_traced() {
         recipe.method = Method::Full;
     }
     *seq_len = model.fixed_tokens.unwrap_or(*seq_len);
-    model.layers()
+    Some(model)
 }
 
 /// What is said of a run's length.
@@ -127,9 +128,10 @@ type Parts = (ModelSpec, Recipe, Draft, Calibration, CatalogRows, u64, Option<u6
 
 fn together(parts: Parts, (cluster, run): (ClusterSpec, Run)) -> EstimateRequest {
     let (model, mut recipe, draft, calibration, catalog, mut seq_len, times, length) = parts;
-    let layers = suited(&model, &mut recipe, &mut seq_len);
+    let resolved = suited(&model, &mut recipe, &mut seq_len);
     let (gpus, nodes) = size(&cluster);
-    let layout = swapped_by_deepspeed(draft.fit(gpus, layers), &recipe);
+    let layers = resolved.as_ref().map_or(1, Model::layers);
+    let layout = possible(draft.fit(gpus, layers), resolved.as_ref(), &recipe);
     let data = gpus / (layout.tensor_parallel * layout.pipeline_parallel * layout.context_parallel);
     let global_batch = times.map(|times| times * data * layout.micro_batch);
     let mut request = EstimateRequest {
@@ -156,14 +158,19 @@ fn together(parts: Parts, (cluster, run): (ClusterSpec, Run)) -> EstimateRequest
     request
 }
 
-/// Only DeepSpeed's third stage swaps to drives.
-fn swapped_by_deepspeed(mut layout: Layout, recipe: &Recipe) -> Layout {
+/// Only DeepSpeed's third stage swaps to drives, and only FSDP1 makes units by size, of a head with a
+/// table of its own.
+fn possible(mut layout: Layout, model: Option<&Model>, recipe: &Recipe) -> Layout {
     if layout.swaps(Offload::Param) || layout.swaps(Offload::Optimizer) {
         if matches!(recipe.framework, Framework::DeepSpeed | Framework::Torch) {
             layout.sharding = Sharding::Zero3;
         } else {
             layout.offload.retain(|o| !matches!(o, Offload::ParamNvme | Offload::OptimizerNvme));
         }
+    }
+    let hides = model.is_some_and(|model| hides_shared_table(model, recipe));
+    if layout.wrap == Wrap::Size && bars_size(layout.sharding, hides).is_some() {
+        layout.wrap = Wrap::Layers;
     }
     layout
 }
@@ -195,8 +202,8 @@ pub fn plan_request() -> BoxedStrategy<PlanRequest> {
     (parts, ground, asked)
         .prop_map(|(parts, (cluster, run), (why_not, current, alternative))| {
             let (model, mut recipe, mut search, calibration, catalog, mut seq_len, times, length) = parts;
-            suited(&model, &mut recipe, &mut seq_len);
-            if model.resolve("model").is_ok_and(|model| model.is_traced()) {
+            let resolved = suited(&model, &mut recipe, &mut seq_len);
+            if resolved.is_some_and(|model| model.is_traced()) {
                 search.methods.clear();
             }
             if search.computes.iter().any(|c| matches!(c, Compute::Fp32 | Compute::Tf32)) {

@@ -66,7 +66,11 @@ fn main() -> ExitCode {
     if let Some(i) = args.iter().position(|a| a == "--row") {
         let id = args.get(i + 1).cloned().unwrap_or_default();
         let file = args.get(1).cloned().unwrap_or_default();
-        return match shardwise_tests::memory::explain(Path::new(&file), &id) {
+        let explain = match args.first().map(String::as_str) {
+            Some("oracle") => shardwise_tests::oracle::explain,
+            _ => shardwise_tests::memory::explain,
+        };
+        return match explain(Path::new(&file), &id) {
             Ok(text) => {
                 print!("{text}");
                 ExitCode::SUCCESS
