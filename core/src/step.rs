@@ -16,5 +16,5 @@ pub(crate) use estimate::grown;
 pub(crate) use partition::Partition;
 pub use report::{Remedy, StepReport};
 pub use seconds::StepTimes;
-pub(crate) use times::{Alone, Rank, Timed, interleaves};
+pub(crate) use times::{Alone, Rank, Timed, defers_weights, interleaves};
 pub use times::{Costs, Setting};

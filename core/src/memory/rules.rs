@@ -234,11 +234,16 @@ impl Reader<'_, '_> {
             if i == m.before_unit {
                 before_unit = self.tape.kept();
             }
-            if block.kind == BlockKind::Layer {
-                self.tape.recompute(m.again.drops(&op.kind, attended));
-            }
+            let again = block.kind == BlockKind::Layer && m.again.drops(&op.kind, attended);
+            self.tape.recompute(again);
+            let first = self.tape.len();
             let place = self.op(block, op);
             self.slots.push(place);
+            for &input in op.inputs.iter().take(if again { usize::from(op.arity) } else { 0 }) {
+                if let Some(p) = self.slots.get(usize::from(input)) {
+                    self.tape.starts_from(first, p.id);
+                }
+            }
             attended |= matches!(op.kind, OpKind::Attention(_));
         }
         let output = self.slots.last().map_or(input, |p| p.id);
@@ -451,5 +456,30 @@ pub(super) const fn python_activation(act: Act) -> usize {
         Act::GeluNew => 4,
         Act::GeluFast => 7,
         _ => 0,
+    }
+}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::Recompute;
+    use crate::workload::ModelSpec;
+
+    #[test]
+    fn what_runs_again_starts_from_the_residual_stream() {
+        let model = ModelSpec("llama-3.1-8b".into()).resolve("model").unwrap();
+        let block = model.runs().map(|(b, _)| b).find(|b| b.kind == BlockKind::Layer).unwrap();
+        let layout = Layout {
+            recompute: Recompute::Selective,
+            recompute_modules: vec![
+                RecomputeModule::Attention,
+                RecomputeModule::Layernorm,
+                RecomputeModule::Mlp,
+            ],
+            ..Layout::default()
+        };
+        let recipe = Recipe { framework: Framework::DeepSpeed, ..Recipe::default() };
+        let bytes = interpret(block, &Mode::new(&recipe, &layout, 32, false));
+        // The input of each of the two norms, in 16 bits; everything else is made again from them.
+        assert_eq!(bytes.kept, Line::per_token(2.0 * 2.0 * 4096.0));
     }
 }

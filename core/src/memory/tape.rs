@@ -181,14 +181,30 @@ impl Tape {
         t.elements * t.width
     }
 
+    /// Steps so far.
+    pub(super) fn len(&self) -> usize {
+        self.steps.len()
+    }
+
     /// Records that the last step keeps `id` for its backward, if it has one. The first to keep a
     /// storage is the last to let it go.
     pub(super) fn keep(&mut self, id: Id) {
-        if !self.steps.last().is_some_and(|s| self.grad(s.output)) {
+        self.keep_for(self.steps.len().saturating_sub(1), id);
+    }
+
+    /// Records that the steps from `first` on, which run again in backward, start from `id`.
+    pub(super) fn starts_from(&mut self, first: usize, id: Id) {
+        if !self.storages.get(self.at(id).storage).is_some_and(|s| s.again) {
+            self.keep_for(first, id);
+        }
+    }
+
+    fn keep_for(&mut self, step: usize, id: Id) {
+        if !self.steps.get(step).is_some_and(|s| self.grad(s.output)) {
             return;
         }
         let storage = self.at(id).storage;
-        if let (Some(s), Some(step)) = (self.storages.get_mut(storage), self.steps.last_mut())
+        if let (Some(s), Some(step)) = (self.storages.get_mut(storage), self.steps.get_mut(step))
             && !s.charged
         {
             s.charged = true;

@@ -57,6 +57,14 @@ impl Schedule {
         }
     }
 
+    /// Whether weight gradients run apart from the rest of backward, to fill the bubble.
+    pub(crate) const fn defers_weights(self) -> bool {
+        match self {
+            Self::ZeroBubbleH1 | Self::ZeroBubbleH2 | Self::ZeroBubbleV | Self::DualPipe => true,
+            Self::Gpipe | Self::OneFOneB | Self::Interleaved => false,
+        }
+    }
+
     /// Whether it runs so many micro-batches over so many stages.
     ///
     /// Source: Megatron-Core `schedules.py` and `torch.distributed.pipelining`

@@ -11,7 +11,7 @@ use crate::cluster::Cluster;
 use crate::layout::{Layout, Recompute, Schedule, Sharding};
 use crate::memory::{Figures, Memo, Peaks, Stages};
 use crate::quantity::Bytes;
-use crate::step::{Alone, Costs, Partition, Rank, Setting, Timed, interleaves};
+use crate::step::{Alone, Costs, Partition, Rank, Setting, Timed, defers_weights, interleaves};
 use crate::workload::{Batch, Model, Recipe};
 
 /// What the search stands on.
@@ -396,7 +396,8 @@ impl<'a> Walk<'a> {
         peaks: &Peaks,
         micro_batches: u64,
     ) -> Option<bool> {
-        let mut rank: [Option<Rank>; 2] = [None, None];
+        // By what of the schedule a rank's times depend on.
+        let mut known: [Option<Rank>; 4] = [None; 4];
         let mut fits = false;
         for &(schedule, chunks) in &pipeline.schedules {
             if !schedule.runs(pipeline.degree, micro_batches) {
@@ -415,8 +416,10 @@ impl<'a> Walk<'a> {
             }
             fits = true;
             let beside = layout.expert_parallel > 1 && interleaves(layout);
-            let [plain, interleaved] = &mut rank;
-            let slot = if beside { interleaved } else { plain };
+            let Some(slot) = known.get_mut(usize::from(beside) + 2 * usize::from(defers_weights(layout)))
+            else {
+                continue;
+            };
             let rank = match slot {
                 Some(rank) => rank,
                 None => slot.insert(self.rank(layout, beside, &pipeline.partition)),

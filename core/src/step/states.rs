@@ -51,6 +51,16 @@ pub(super) struct Exchange {
     pub backward: f64,
 }
 
+/// Seconds of a micro-batch's traffic where parameters are sharded.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Shards {
+    /// Gathers before forward, and again before backward.
+    pub forward: f64,
+    pub backward: f64,
+    /// Reduction of the gradients.
+    pub reduce: f64,
+}
+
 /// How a layout's data-parallel ranks exchange states.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Traffic {
@@ -146,9 +156,9 @@ impl Traffic {
     }
 
     /// Seconds of one micro-batch's gathers and reductions of a block with sharded parameters.
-    pub(super) fn sharded(&self, fabric: &Fabric, w: &Weights) -> Exchange {
+    pub(super) fn sharded(&self, fabric: &Fabric, w: &Weights) -> Shards {
         if !self.sharding.shards_parameters() || w.dense + w.expert <= 0.0 {
-            return Exchange::default();
+            return Shards::default();
         }
         let bytes = self.gathered(w);
         let fetch = self.fetch.map_or(0.0, |rate| bytes / self.shard.ranks / rate);
@@ -158,10 +168,7 @@ impl Traffic {
         if self.replicate.ranks > 1.0 {
             reduce += fabric.all_reduce(gradients / self.shard.ranks, &self.replicate);
         }
-        Exchange {
-            forward: gather(&self.shard),
-            backward: self.backward_gathers * gather(&self.rest) + reduce,
-        }
+        Shards { forward: gather(&self.shard), backward: self.backward_gathers * gather(&self.rest), reduce }
     }
 
     /// Seconds of a step's exchanges where parameters are not sharded: gradients after the last

@@ -143,7 +143,8 @@ impl<'a> Setting<'a> {
         Alone(costs.blocks.iter().chain(&costs.first).zip(kinds).map(|(b, kind)| c.alone(b, kind)).collect())
     }
 
-    /// The slowest rank, without what depends on the schedule. `room` is only room to work in.
+    /// The slowest rank: of the schedule is read only whether it [`defers_weights`]. `room` is only room
+    /// to work in.
     pub(crate) fn rank(
         &self,
         layout: &Layout,
@@ -178,11 +179,16 @@ pub(crate) fn interleaves(layout: &Layout) -> bool {
     layout.pipeline_parallel > 1 && (layout.pipeline_chunks > 1 || layout.pipeline_schedule.both_ways())
 }
 
+/// Whether weight gradients run apart from the rest of backward.
+pub(crate) fn defers_weights(layout: &Layout) -> bool {
+    layout.pipeline_parallel > 1 && layout.pipeline_schedule.defers_weights()
+}
+
 /// The blocks of a model, each by itself on its rank: before sharded parameters, host and schedule.
 #[derive(Clone, Debug)]
 pub(crate) struct Alone(Vec<Timed>);
 
-/// The slowest rank of a layout under no schedule yet.
+/// The slowest rank of a layout, before its schedule's fill and drain.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rank {
     times: StepTimes,
@@ -350,68 +356,68 @@ impl<'a> Composer<'a> {
     }
 
     /// Adds what the block waits for beside: the host, its sharded parameters, and the sum of its
-    /// gradients over micro-batches.
+    /// gradients over micro-batches. Where a schedule defers weight gradients, they wait for themselves:
+    /// the rest of backward launches as many kernels as forward does and needs what is gathered, they
+    /// launch the others and are reduced.
     fn shared(&self, t: &mut Timed, c: &BlockCost, kind: BlockKind) {
+        let defers = defers_weights(self.layout);
+        let apart =
+            |backward: f64, of_it: f64| if defers { [backward - of_it, of_it] } else { [backward, 0.0] };
         let full = self.full(kind);
-        let (mut forward, mut backward) = (t.forward, t.backward);
         let x = &mut t.times;
+        let [input, weight] = apart(t.backward, t.weight);
+        let mut passes = [t.forward, input, weight];
         let shard = self.traffic.sharded(&self.s.fabric, &t.weights);
-        let sharded = shard.forward + shard.backward > 0.0;
+        let sharded = shard.forward + shard.backward + shard.reduce > 0.0;
         if !self.s.recipe.runtime.cuda_graphs {
             // Gathering a unit costs the host its hooks and launches.
             let unit = if sharded { self.s.machine.host } else { 0.0 };
-            let (host_forward, host_backward) =
-                (c.host_forward + unit * UNIT_HOST[0], c.host_backward + unit * UNIT_HOST[1]);
-            let late = (host_forward - forward).max(0.0);
-            let late_back = (host_backward + full * host_forward - backward).max(0.0);
-            forward += late;
-            backward += late_back;
-            x.host = late + late_back;
+            let [input, weight] = apart(c.host_backward, (c.host_backward - c.host_forward).max(0.0));
+            let forward = c.host_forward + unit * UNIT_HOST[0];
+            let hosts = [forward, input + unit * UNIT_HOST[1] + full * forward, weight];
+            for (pass, host) in passes.iter_mut().zip(hosts) {
+                let late = (host - *pass).max(0.0);
+                *pass += late;
+                x.host += late;
+            }
         }
         if sharded {
-            let (f, b) = self.prefetched(forward, backward, &shard, x);
-            forward = f;
-            backward = b;
+            let [gather, reduce] = apart(shard.backward + shard.reduce, shard.reduce);
+            for (pass, traffic) in passes.iter_mut().zip([shard.forward, gather, reduce]) {
+                *pass = self.prefetched(*pass, traffic, x);
+            }
         }
-        // Weight gradients wait for launches and exchanges as the rest of backward does.
-        t.weight *= (backward / t.backward.max(f64::MIN_POSITIVE)).max(1.0);
         x.accumulate = self.s.machine.stream(self.traffic.accumulate(&t.weights, self.micro_batches));
-        backward += x.accumulate;
+        let [forward, input, weight] = passes;
         t.forward = forward;
-        t.backward = backward;
+        t.backward = input + weight + x.accumulate;
+        if defers {
+            t.weight = weight + x.accumulate;
+        }
     }
 
     /// Sharded parameters: the next unit is gathered beside the current one.
     /// Source: Zhao 2023 (FSDP), section 4; Rajbhandari 2020 for the volume.
-    fn prefetched(
-        &self,
-        forward: f64,
-        backward: f64,
-        shard: &states::Exchange,
-        x: &mut StepTimes,
-    ) -> (f64, f64) {
-        if !self.overlaps_data() {
-            x.sharded = shard.forward + shard.backward;
-            return (forward + shard.forward, backward + shard.backward);
+    fn prefetched(&self, compute: f64, traffic: f64, x: &mut StepTimes) -> f64 {
+        if traffic <= 0.0 {
+            return compute;
         }
-        let beside = |compute: f64, traffic: f64, x: &mut StepTimes| {
-            if traffic <= 0.0 {
-                return compute;
-            }
-            let slowed = compute + CONTENTION * traffic.min(compute);
-            let waited = traffic + PREFETCH_TAIL * compute;
-            let time = slowed.max(waited);
-            if waited > slowed {
-                let exposed = waited - compute;
-                x.sharded += exposed;
-                x.hidden_sharded += (traffic - exposed).max(0.0);
-            } else {
-                x.contention += slowed - compute;
-                x.hidden_sharded += traffic;
-            }
-            time
-        };
-        (beside(forward, shard.forward, x), beside(backward, shard.backward, x))
+        if !self.overlaps_data() {
+            x.sharded += traffic;
+            return compute + traffic;
+        }
+        let slowed = compute + CONTENTION * traffic.min(compute);
+        let waited = traffic + PREFETCH_TAIL * compute;
+        let time = slowed.max(waited);
+        if waited > slowed {
+            let exposed = waited - compute;
+            x.sharded += exposed;
+            x.hidden_sharded += (traffic - exposed).max(0.0);
+        } else {
+            x.contention += slowed - compute;
+            x.hidden_sharded += traffic;
+        }
+        time
     }
 
     /// The slowest rank, from the times of each block.
@@ -429,11 +435,13 @@ impl<'a> Composer<'a> {
         let mean = |of: fn(&Timed) -> f64| {
             blocks.iter().zip(partition.all()).map(|(t, n)| n * of(t)).sum::<f64>() / p
         };
+        let copies = self.offloaded_activations(&mut slow);
         let mut x = slow.times;
         x.scale(m);
+        x.offload += m * copies;
         self.data_parallel(&mut x, &slow);
         x.optimizer = self.traffic.optimizer(&self.s.machine, self.s.profile, &slow.weights);
-        self.offload(&mut x, &slow.weights, m);
+        self.offload(&mut x, &slow);
         x.micro_batches = m;
         let mean = Stage {
             forward: mean(|t| t.forward),
@@ -493,12 +501,11 @@ impl<'a> Composer<'a> {
     }
 
     /// What passes to the drives and back after the last backward.
-    fn swap(&self, x: &mut StepTimes, owned: f64, m: f64) {
+    fn swap(&self, x: &mut StepTimes, owned: f64, backward: f64) {
         let nvme = &self.s.recipe.runtime.nvme;
         let drives = Drives::of(nvme, self.s.cluster);
         if self.layout.swaps(Offload::Optimizer) {
             let moments = self.s.recipe.optimizer.costs().states.bytes(4.0);
-            let backward = x.backward.total() / m;
             x.offload += swap::optimizer(nvme, &drives, owned, moments, x.optimizer, backward);
         }
         if self.layout.swaps(Offload::Param) {
@@ -517,20 +524,27 @@ impl<'a> Composer<'a> {
         layers.map(|(block, count)| kept(block) * count as f64).sum::<f64>() / layout.pipeline_parallel as f64
     }
 
-    fn offload(&self, x: &mut StepTimes, w: &states::Weights, m: f64) {
-        let link = host_link(self.s.cluster);
+    fn offload(&self, x: &mut StepTimes, slow: &Timed) {
         if self.layout.offloads(Offload::Optimizer) {
             // Gradients come down and parameters go up at 16 bits while the CPU updates.
-            let owned = self.traffic.owned(w);
-            x.optimizer = owned * (CPU_ADAM_BYTES / CPU_ADAM_RATE + 4.0 / link);
-            self.swap(x, owned, m);
+            let owned = self.traffic.owned(&slow.weights);
+            x.optimizer = owned * (CPU_ADAM_BYTES / CPU_ADAM_RATE + 4.0 / host_link(self.s.cluster));
+            self.swap(x, owned, slow.backward);
         }
-        if self.layout.offloads(Offload::Activation) {
-            // All that the layers keep goes down in forward and comes back in backward.
-            let one = 2.0 * self.kept() / link;
-            let compute = x.compute() / m;
-            x.offload += m * (one - compute).max(0.05 * one);
+    }
+
+    /// All that the layers keep goes down beside forward and comes back beside backward, whatever these
+    /// compute and wait for; gives what is late of it.
+    fn offloaded_activations(&self, slow: &mut Timed) -> f64 {
+        if !self.layout.offloads(Offload::Activation) {
+            return 0.0;
         }
+        let copy = self.kept() / host_link(self.s.cluster);
+        let late = |pass: f64| (copy - pass).max(COPY_TAIL * copy);
+        let (down, back) = (late(slow.forward), late(slow.backward));
+        slow.forward += down;
+        slow.backward += back;
+        down + back
     }
 }
 
@@ -557,6 +571,8 @@ fn host_link(cluster: &Cluster) -> f64 {
 /// Share of data-parallel traffic that stays exposed at best: the last bucket, the first gather.
 /// Source: open corpus, 0.17 to 0.45.
 const DATA_EXPOSED: f64 = 0.25;
+/// Share of a pass's copies that nothing runs beside: those of one layer in twenty.
+const COPY_TAIL: f64 = 0.05;
 /// Bytes per parameter of an Adam step on the CPU, and the rate of one rank's share of the cores.
 /// Source: Ren 2021 (ZeRO-Offload), table 4, scaled to eight ranks a node.
 const CPU_ADAM_BYTES: f64 = 28.0;

@@ -107,7 +107,8 @@ fn the_plan_chosen_is_the_estimate_of_its_layout() {
             let alone = estimate(&alone).map_err(|e| TestCaseError::fail(e.to_string()))?;
             prop_assert!(alone == answer.best, "an estimate of the plan's layout says something else");
             if let Some(line) = answer.ranked.first() {
-                prop_assert!(alike(line.step_time.get(), alone.step.total().get()));
+                let (listed, own) = (line.step_time.get(), alone.step.total().get());
+                prop_assert!(alike(listed, own), "listed {listed} s, estimated {own} s");
                 prop_assert!(alike(line.memory.get(), alone.memory.device.total().get()));
                 prop_assert_eq!(line.verdict, alone.fit.verdict);
             }
