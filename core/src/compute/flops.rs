@@ -171,7 +171,12 @@ pub fn block_flops(block: &Block, recipe: &Recipe, rules: &FlopRules, input_grad
             }
             _ => continue,
         };
-        let product = 2.0 * tokens * weights as f64;
+        // Tokens that find no place with their expert are not computed.
+        let placed = match v.op.kind {
+            OpKind::Experts(_) => recipe.runtime.moe_capacity_factor.unwrap_or(1.0).min(1.0),
+            _ => 1.0,
+        };
+        let product = 2.0 * tokens * placed * weights as f64;
         c.forward += product;
         c.backward_weight += if v.trains { product } else { 0.0 };
         c.backward_input += if v.input_gradient { product } else { 0.0 };

@@ -225,8 +225,8 @@ pub fn plan_request() -> BoxedStrategy<PlanRequest> {
                 calibration,
                 catalog,
             };
-            // What the search may choose is slower than the plainest layout, by two orders at times.
-            let length = Length { seconds: length.seconds.map(|s| (s / 100.0).max(10.0)), ..length };
+            // What the search chooses is faster or slower than the plainest layout, by two orders at times.
+            let length = Length { seconds: length.seconds.map(|s| s.clamp(1e3, 1e7)), ..length };
             request.run = length.of(run, step_time(&request), request.seq_len as f64 * times as f64);
             let ends = request.run.tokens.is_some() || request.run.steps.is_some();
             if !ends {
@@ -235,7 +235,11 @@ pub fn plan_request() -> BoxedStrategy<PlanRequest> {
                     search.objective = Objective::Cost;
                 }
             }
-            if !(search.nodes.is_empty() && search.instances.is_empty() && request.alternatives.is_empty()) {
+            let settled = search.nodes.is_empty()
+                && search.instances.is_empty()
+                && search.global_batch_range.is_none()
+                && request.alternatives.is_empty();
+            if !settled {
                 on_any_nodes(&mut request.run);
             }
             request.search = search;

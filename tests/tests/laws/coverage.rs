@@ -111,8 +111,8 @@ where
 #[test]
 fn every_field_and_word_of_a_request_is_drawn() {
     let nothing: Vec<String> = Vec::new();
-    assert_eq!(missing("estimate", 4000, &estimate_request(), &[]), nothing);
-    assert_eq!(missing("catalog", 1000, &catalog_request(), &[]), nothing);
+    assert_eq!(missing("estimate", 12000, &estimate_request(), &[]), nothing);
+    assert_eq!(missing("catalog", 4000, &catalog_request(), &[]), nothing);
     // What these are made of beside estimates.
     assert_eq!(missing("plan", 300, &plan_request(), &["plan", "Search", "Objective"]), nothing);
     assert_eq!(missing("calibrate", 30, &calibrate_request(), &["calibrate", "MeasuredRun"]), nothing);
