@@ -197,6 +197,8 @@ enum Origin {
     Activation(Id),
     /// Laid out head by head, so that attention's output must be copied.
     HeadMajor,
+    /// The output of a norm.
+    Norm,
 }
 
 struct Reader<'m, 'a> {
@@ -240,8 +242,10 @@ impl Reader<'_, '_> {
             let place = self.op(block, op);
             self.slots.push(place);
             for &input in op.inputs.iter().take(if again { usize::from(op.arity) } else { 0 }) {
-                if let Some(p) = self.slots.get(usize::from(input)) {
-                    self.tape.starts_from(first, p.id);
+                let Some(start) = self.slots.get(usize::from(input)) else { continue };
+                // A fused layer holds the norm before it, which runs again from what it keeps.
+                if !(m.fused() && start.origin == Origin::Norm) {
+                    self.tape.starts_from(first, start.id);
                 }
             }
             attended |= matches!(op.kind, OpKind::Attention(_));
@@ -312,7 +316,10 @@ impl Reader<'_, '_> {
         let other = |id| Place { id, cut: x.cut, origin: Origin::Other };
         match op.kind {
             OpKind::Linear(l) => self.linear(x, &l),
-            OpKind::Norm(n) => other(self.norm(x.id, &n, op.kind.parameters() as f64)),
+            OpKind::Norm(n) => {
+                let id = self.norm(x.id, &n, op.kind.parameters() as f64);
+                Place { origin: Origin::Norm, ..other(id) }
+            }
             OpKind::Rotary(r) => self.rotary(x, &r),
             OpKind::Attention(a) => self.attention(op, &a),
             OpKind::Activation(act) => self.activation(x, act),
