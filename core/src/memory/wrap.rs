@@ -39,7 +39,7 @@ impl Units {
     ///
     /// Source: torch.distributed.fsdp.wrap `_recursive_wrap` and `size_based_auto_wrap_policy`.
     pub(super) fn by_size(block: &Block, weights: &BlockWeights, layout: &Layout) -> Self {
-        if layout.wrap != Wrap::Size {
+        if layout.wrap != Wrap::Size || !layout.sharding.is_fsdp() {
             return Self::WHOLE;
         }
         if block.traced.is_some() {
@@ -119,7 +119,7 @@ pub(crate) fn hides_shared_table(model: &Model, recipe: &Recipe) -> bool {
     if !model.tied {
         return false;
     }
-    let layout = Layout { wrap: Wrap::Size, ..Layout::default() };
+    let layout = Layout { sharding: Sharding::FullShard, wrap: Wrap::Size, ..Layout::default() };
     let mut around = 0.0;
     for (block, count) in model.runs().filter(|(b, _)| b.kind != BlockKind::Head) {
         let weights = BlockWeights::of(block, recipe, &layout);
@@ -140,7 +140,7 @@ mod tests {
     fn layer(preset: &str) -> (Units, f64) {
         let model = ModelSpec(preset.into()).resolve("model").unwrap();
         let block = model.runs().map(|(b, _)| b).find(|b| b.kind == BlockKind::Layer).unwrap();
-        let layout = Layout { wrap: Wrap::Size, ..Layout::default() };
+        let layout = Layout { sharding: Sharding::FullShard, wrap: Wrap::Size, ..Layout::default() };
         let weights = BlockWeights::of(block, &Recipe::default(), &layout);
         (Units::by_size(block, &weights, &layout), weights.base())
     }
