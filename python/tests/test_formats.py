@@ -374,8 +374,16 @@ def test_what_a_tool_cannot_say_of_units_is_an_error(to, told, field):
 
 
 @pytest.mark.parametrize("to", ["accelerate", "transformers"])
-@pytest.mark.parametrize("wrap", ["layers", "size", "model"])
-@pytest.mark.parametrize("sharding", ["FULL_SHARD", "fsdp2"])
+@pytest.mark.parametrize(
+    ("sharding", "wrap"),
+    [
+        ("FULL_SHARD", "layers"),
+        ("FULL_SHARD", "size"),
+        ("FULL_SHARD", "model"),
+        ("fsdp2", "layers"),
+        ("fsdp2", "model"),
+    ],
+)
 def test_units_are_written_and_read(to, wrap, sharding):
     answer = estimate(LAYOUTS["fsdp2"] | {"sharding": sharding, "wrap": wrap})
     found = formats.read(formats.export(answer, to), to)
@@ -383,7 +391,8 @@ def test_units_are_written_and_read(to, wrap, sharding):
 
 
 def test_units_of_another_kind_or_size_are_refused():
-    text = formats.export(estimate(LAYOUTS["fsdp2"] | {"wrap": "size"}), "accelerate")
+    by_size = {"sharding": "FULL_SHARD", "wrap": "size"}
+    text = formats.export(estimate(LAYOUTS["fsdp2"] | by_size), "accelerate")
     for other in (text.replace("SIZE_BASED", "COLOUR_BASED"), text.replace("100000000", "5000")):
         with pytest.raises(shardwise.Error, match="fsdp_config"):
             formats.read(other, "accelerate")
