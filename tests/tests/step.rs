@@ -42,3 +42,21 @@ fn gradients_on_drives_hide_behind_one_backward() {
     let (one, four) = (of(8), of(32));
     assert!((one - four - 0.003).abs() < 0.0005, "{one} {four}");
 }
+
+/// Half of the tokens that an expert was asked for find no place with it, and are not computed.
+#[test]
+fn dropped_tokens_are_not_counted_as_arithmetic() {
+    let of = |capacity: f64| {
+        let request = serde_json::from_value(json!({
+            "model": "mixtral-8x7b", "cluster": "8xH100-SXM-80GB", "seq_len": 4096, "global_batch": 8,
+            "recipe": {"runtime": {"moe_capacity_factor": capacity}},
+            "layout": {"sharding": "fsdp2"},
+        }))
+        .expect("a request");
+        shardwise::estimate(&request).expect("an answer").step.model_flops.get()
+    };
+    // Three products a layer, each forward and twice backward, over 8 x 4096 tokens with two experts each.
+    let experts = 32.0 * 3.0 * 3.0 * 2.0 * (8.0 * 4096.0 * 2.0) * 4096.0 * 14_336.0;
+    assert!(((of(1.0) - of(0.5)) / (0.5 * experts) - 1.0).abs() < 1e-9);
+    assert!((of(1.25) - of(1.0)).abs() < 1.0);
+}

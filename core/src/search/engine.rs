@@ -397,7 +397,7 @@ impl<'a> Walk<'a> {
         micro_batches: u64,
     ) -> Option<bool> {
         // By what of the schedule a rank's times depend on.
-        let mut known: [Option<Rank>; 4] = [None; 4];
+        let mut known: [[Option<Rank>; 2]; 2] = [[None; 2]; 2];
         let mut fits = false;
         for &(schedule, chunks) in &pipeline.schedules {
             if !schedule.runs(pipeline.degree, micro_batches) {
@@ -416,10 +416,9 @@ impl<'a> Walk<'a> {
             }
             fits = true;
             let beside = layout.expert_parallel > 1 && interleaves(layout);
-            let Some(slot) = known.get_mut(usize::from(beside) + 2 * usize::from(defers_weights(layout)))
-            else {
-                continue;
-            };
+            let [joined, deferred] = &mut known;
+            let [plain, interleaved] = if defers_weights(layout) { deferred } else { joined };
+            let slot = if beside { interleaved } else { plain };
             let rank = match slot {
                 Some(rank) => rank,
                 None => slot.insert(self.rank(layout, beside, &pipeline.partition)),

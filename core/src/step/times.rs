@@ -571,7 +571,7 @@ fn host_link(cluster: &Cluster) -> f64 {
 /// Share of data-parallel traffic that stays exposed at best: the last bucket, the first gather.
 /// Source: open corpus, 0.17 to 0.45.
 const DATA_EXPOSED: f64 = 0.25;
-/// Share of a pass's copies that nothing runs beside: those of one layer in twenty.
+/// Share of a pass's copies that nothing runs beside: those of one layer in twenty, a judgement.
 const COPY_TAIL: f64 = 0.05;
 /// Bytes per parameter of an Adam step on the CPU, and the rate of one rank's share of the cores.
 /// Source: Ren 2021 (ZeRO-Offload), table 4, scaled to eight ranks a node.
